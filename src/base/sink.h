@@ -1,0 +1,58 @@
+/*
+ * sink: where log lines go, written so that no reader or disk of theirs can stop the server.
+ *
+ * A sink never blocks on a pipe, terminal or socket: what does not fit at once is dropped and
+ * counted. No description that we inherited is made non-blocking, since others share it: pipes and
+ * terminals are opened anew through /proc/self/fd (before the uid is dropped), sockets take
+ * MSG_DONTWAIT, and where opening anew is refused a pipe is written with RWF_NOWAIT. Regular files
+ * are written as they are: a full disk is an error at once, not a wait.
+ */
+#ifndef BASE_SINK_H
+#define BASE_SINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum sink_kind {
+    SINK_OFF,
+    SINK_FILE,
+    SINK_PIPE,
+    SINK_TERMINAL,
+    SINK_SOCKET,
+};
+
+struct sink {
+    int fd; /* -1 when off; close-on-exec */
+    enum sink_kind kind;
+    bool is_private;  /* the description is ours alone, and non-blocking where it matters */
+    uint64_t dropped; /* lines that did not fit, since the last sink_take_dropped */
+};
+
+/* An off sink. */
+#define SINK_INIT ((struct sink){ .fd = -1, .kind = SINK_OFF })
+
+/*
+ * A sink on a descriptor we inherited, such as 2; the number stays the caller's, the sink holds
+ * another. -1 with errno when it is closed.
+ */
+int sink_open_inherited(struct sink *sink, int fd);
+
+/*
+ * Opens a file, FIFO or terminal for appending, creates a file with `mode` whatever the umask.
+ * -1 with errno. A FIFO is opened so that a reader which comes and goes harms nobody.
+ */
+int sink_open_path(struct sink *sink, const char *path, mode_t mode);
+
+/* Takes over a descriptor that another process opened with one of the above and passed to us. */
+int sink_adopt(struct sink *sink, int fd);
+
+void sink_close(struct sink *sink);
+
+/*
+ * Writes whole lines, at most PIPE_BUF (4,096) bytes a call where they must not be torn. 0, or -1
+ * with errno when they were dropped (counted as one line).
+ */
+int sink_write(struct sink *sink, const char *lines, size_t length);
+
+#endif
