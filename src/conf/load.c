@@ -1,0 +1,147 @@
+#include "conf/load.h"
+
+#include <errno.h>
+#include <libconfig.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Puts "LABEL:LINE: " or "LABEL: " first; returns its length, cut to fit. */
+static size_t begin_error(struct load *load, const struct load_document *document,
+                          const struct config_setting_t *setting)
+{
+    size_t size = sizeof(load->error->text);
+    bool has_line = setting && document->origin == LOAD_FILE;
+    int length = has_line ? snprintf(load->error->text, size, "%.500s:%d: ", document->label,
+                                     (int)config_setting_source_line(setting))
+                          : snprintf(load->error->text, size, "%.500s: ", document->label);
+    return length < 0 ? 0 : (size_t)length;
+}
+
+int load_refuse(struct load *load, const struct load_document *document,
+                const struct config_setting_t *setting, const char *format, ...)
+{
+    va_list args;
+    size_t length = begin_error(load, document, setting);
+    va_start(args, format);
+    vsnprintf(load->error->text + length, sizeof(load->error->text) - length, format, args);
+    va_end(args);
+    return -1;
+}
+
+int load_refuse_value(struct load *load, const struct schema_row *row, struct load_slot slot,
+                      const char *format, ...)
+{
+    va_list args;
+    size_t size = sizeof(load->error->text);
+    size_t length = begin_error(load, slot.document, slot.setting);
+    const char *key = slot.document->key;
+    if (!key || strcmp(key, row->key) != 0)
+        length += (size_t)snprintf(load->error->text + length, size - length, "%.60s: ", row->key);
+    va_start(args, format);
+    vsnprintf(load->error->text + length, size - length, format, args);
+    va_end(args);
+    return -1;
+}
+
+int load_no_memory(struct load *load)
+{
+    snprintf(load->error->text, sizeof(load->error->text), "out of memory");
+    errno = ENOMEM;
+    return -1;
+}
+
+int load_warn(struct load *load, const char *format, ...)
+{
+    struct conf *conf = load->conf;
+    char *warning;
+    va_list args;
+
+    char **grown = realloc(conf->warnings, (conf->nwarnings + 1) * sizeof(*grown));
+    if (!grown)
+        return load_no_memory(load);
+    conf->warnings = grown;
+    va_start(args, format);
+    int length = vasprintf(&warning, format, args);
+    va_end(args);
+    if (length == -1)
+        return load_no_memory(load);
+    conf->warnings[conf->nwarnings++] = warning;
+    return 0;
+}
+
+static int prepare_routes(struct load *load)
+{
+    struct conf *conf = load->conf;
+    for (size_t i = 0; i < conf->nroutes; i++)
+        if (conf->routes[i].kind->prepare &&
+            conf->routes[i].kind->prepare(&conf->routes[i], load->error) == -1)
+            return -1;
+    return 0;
+}
+
+/* All that comes after the file was read: the same for a file, for bytes and for neither. */
+static int finish(struct load *load)
+{
+    if (load_overrides(load, true) == -1 || load_fragments(load) == -1 ||
+        load_overrides(load, false) == -1)
+        return -1;
+    return load_values(load) == -1 || load_routes(load) == -1 ? -1 : prepare_routes(load);
+}
+
+static int begin(struct load *load)
+{
+    load->conf = calloc(1, sizeof(*load->conf));
+    load->slots = calloc(schema_nrows, sizeof(*load->slots));
+    load->internal = calloc(1, sizeof(*load->internal));
+    if (!load->conf || !load->slots || !load->internal) {
+        free(load->internal);
+        return load_no_memory(load);
+    }
+    load->conf->internal = load->internal;
+    return load_collect_defaults(load);
+}
+
+static struct conf *end(struct load *load, int result)
+{
+    load_documents_free(load);
+    free(load->slots);
+    free(load->route_lists);
+    if (result == 0)
+        return load->conf;
+    conf_free(load->conf);
+    return NULL;
+}
+
+struct conf *conf_load(const struct conf_request *request, struct conf_error *error)
+{
+    struct load load = { .request = request, .error = error };
+    error->text[0] = '\0';
+    int result = begin(&load);
+    if (result == 0)
+        result = load_file(&load);
+    if (result == 0)
+        result = finish(&load);
+    return end(&load, result);
+}
+
+struct conf *load_bytes(const struct conf_request *request, struct slice bytes,
+                        struct conf_error *error)
+{
+    struct load load = { .request = request, .error = error };
+    error->text[0] = '\0';
+    int result = begin(&load);
+    if (result == 0)
+        result = load_file_bytes(&load, request->file, bytes);
+    if (result == 0)
+        result = finish(&load);
+    return end(&load, result);
+}
+
+#define STRING(x) STRING_OF(x)
+#define STRING_OF(x) #x
+const char *conf_library_version(void)
+{
+    return STRING(LIBCONFIG_VER_MAJOR) "." STRING(LIBCONFIG_VER_MINOR) "." STRING(
+        LIBCONFIG_VER_REVISION);
+}
