@@ -1,0 +1,195 @@
+#include "answer/prepare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/status.h"
+
+int prepare_no_memory(const struct conf_route *route, struct conf_error *error)
+{
+    return conf_route_error(error, route, "out of memory");
+}
+
+static int check_refused(const struct conf_route *route, unsigned refused, struct conf_error *error)
+{
+    const char *key = NULL;
+    if (refused & PREPARE_NO_TYPE && route->type)
+        key = "type";
+    else if (refused & PREPARE_NO_STATUS && route->status)
+        key = "status";
+    else if (refused & PREPARE_NO_METHODS && route->methods)
+        key = "methods";
+    else if (refused & PREPARE_NO_HEADERS && route->nheaders)
+        key = "headers";
+    if (!key)
+        return 0;
+    return conf_route_error(error, route, "\"%s\" does not go with \"%s\": leave it out", key,
+                            route->kind->key);
+}
+
+/* type "/" subtype, with or without parameters (RFC 9110, 8.3.1). */
+static int check_type(const struct conf_route *route, struct conf_error *error)
+{
+    if (!route->type)
+        return 0;
+    size_t slash = strcspn(route->type, "/");
+    const char *fault = response_field_fault(SLICE("X-Type"), slice_of(route->type));
+    if (!fault && slash > 0 && route->type[slash] && route->type[slash + 1])
+        return 0;
+    return conf_route_error(error, route,
+                            "type must be a media type, such as \"text/html; charset=utf-8\"");
+}
+
+static int check_headers(const struct conf_route *route, struct conf_error *error)
+{
+    for (size_t i = 0; i < route->nheaders; i++) {
+        const struct conf_field *field = &route->headers[i];
+        const char *fault = response_field_fault(slice_of(field->name), slice_of(field->value));
+        if (!fault && slice_equal_nocase(slice_of(field->name), SLICE("Content-Type")))
+            fault = "\"type\" sets it";
+        else if (!fault && slice_equal_nocase(slice_of(field->name), SLICE("Location")) &&
+                 strcmp(route->kind->key, "redirect") == 0)
+            fault = "\"redirect\" sets it";
+        if (fault)
+            return conf_route_error(error, route, "headers: %s: %s", field->name, fault);
+    }
+    return 0;
+}
+
+static int find_methods(const struct conf_route *route, method_set *methods,
+                        struct conf_error *error)
+{
+    *methods = METHOD_BIT(METHOD_OPTIONS);
+    if (!route->methods)
+        *methods |= METHOD_BIT(METHOD_GET);
+    else if (route->nmethods == 0)
+        return conf_route_error(error, route, "methods names none: leave it out for GET and HEAD");
+    for (size_t i = 0; i < route->nmethods; i++) {
+        enum method method = method_find(slice_of(route->methods[i]));
+        switch (method) {
+        case METHOD_GET:
+        case METHOD_HEAD:
+        case METHOD_POST:
+        case METHOD_PUT:
+        case METHOD_DELETE:
+        case METHOD_OPTIONS:
+        case METHOD_PATCH:
+            *methods |= METHOD_BIT(method);
+            break;
+        default:
+            return conf_route_error(error, route,
+                                    "methods: \"%s\" is none of GET, HEAD, POST, PUT, DELETE, "
+                                    "PATCH, OPTIONS",
+                                    route->methods[i]);
+        }
+    }
+    if (*methods & METHOD_BIT(METHOD_GET))
+        *methods |= METHOD_BIT(METHOD_HEAD);
+    return 0;
+}
+
+/* The field lines of the fixed response. What `plan` adds comes last: kinds rely on it. */
+static char *render_fields(const struct conf_route *route, const struct prepare_plan *plan,
+                           size_t *length)
+{
+    struct buf text = { 0 };
+    int failed = 0;
+    const char *type = route->type ? route->type : plan->type;
+    if (type && status_has_body(plan->status))
+        failed |= buf_printf(&text, "Content-Type: %s\r\n", type);
+    for (size_t i = 0; i < route->nheaders; i++)
+        failed |= buf_printf(&text, "%s: %s\r\n", route->headers[i].name, route->headers[i].value);
+    failed |= buf_add_slice(&text, plan->fields);
+    if (failed || !buf_string(&text)) {
+        buf_fini(&text);
+        return NULL;
+    }
+    *length = text.length;
+    return text.data;
+}
+
+/* 204 and 405, which say what is allowed (RFC 9110, 9.3.7, 15.5.6). */
+static int prepare_allow(struct answer *answer)
+{
+    char methods[128];
+    method_set_text(methods, sizeof methods, answer->methods);
+    struct buf text = { 0 };
+    if (buf_printf(&text, "Content-Type: text/plain\r\nAllow: %s\r\n", methods) == -1)
+        return -1;
+    answer->allow = text.data;
+    struct slice both = buf_slice(&text);
+    size_t type = SLICE("Content-Type: text/plain\r\n").length;
+
+    answer->options.status = 204;
+    answer->options.fields = (struct slice){ both.data + type, both.length - type };
+    answer->not_allowed.status = 405;
+    answer->not_allowed.fields = both;
+    answer->not_allowed.body = SLICE("405 Method Not Allowed\n");
+    if (response_prepare(&answer->options) == -1)
+        return -1;
+    return response_prepare(&answer->not_allowed);
+}
+
+static bool is_exact(const char *path)
+{
+    size_t length = strlen(path);
+    return length < 2 || strcmp(path + length - 2, "/*") != 0;
+}
+
+static int render(struct answer *answer, const struct conf_route *route,
+                  const struct prepare_plan *plan)
+{
+    size_t length = 0;
+    answer->fields = render_fields(route, plan, &length);
+    if (!answer->fields)
+        return -1;
+    answer->fixed.status = plan->status;
+    answer->fixed.fields = (struct slice){ answer->fields, length };
+    answer->fixed.body = plan->body;
+    if (response_prepare(&answer->fixed) == -1)
+        return -1;
+    return prepare_allow(answer);
+}
+
+int prepare_answer(struct conf_route *route, const struct prepare_plan *plan,
+                   struct conf_error *error)
+{
+    method_set methods;
+    if (check_refused(route, plan->refused, error) == -1 || check_type(route, error) == -1 ||
+        check_headers(route, error) == -1 || find_methods(route, &methods, error) == -1)
+        return -1;
+
+    struct answer *answer = calloc(1, sizeof *answer);
+    if (!answer)
+        return prepare_no_memory(route, error);
+    answer->kind = plan->kind;
+    answer->methods = methods;
+    answer->delay = route->delay;
+    answer->is_late = route->delay > 0;
+    answer->is_harmless =
+        !answer->is_late && is_exact(route->path) && methods & METHOD_BIT(METHOD_GET);
+    if (render(answer, route, plan) == -1) {
+        prepare_release(answer);
+        return prepare_no_memory(route, error);
+    }
+    route->answer = answer;
+    return 0;
+}
+
+void prepare_release(void *prepared)
+{
+    struct answer *answer = prepared;
+    response_fini(&answer->options);
+    response_fini(&answer->not_allowed);
+    response_fini(&answer->fixed);
+    free(answer->fields);
+    free(answer->allow);
+    free(answer->body);
+    free(answer);
+}
+
+void prepare_serve_fixed(const struct answer *answer, struct exchange *exchange)
+{
+    exchange->response = &answer->fixed;
+    exchange_done(exchange);
+}
