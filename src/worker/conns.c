@@ -1,0 +1,226 @@
+#include "worker/conns.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/scoreboard.h"
+#include "http/route.h"
+#include "worker/conn.h"
+
+#define LINGER_SPAN (2 * CLOCK_SECOND)
+
+/* Connections that are told 503 and may take their time to read it. */
+#define REFUSED_MOST 64
+
+/* Memory of the output buffer that is kept after a large answer. */
+#define OUTPUT_KEPT (256 * 1024)
+
+static struct conn *conn_of(struct phase_entry *entry)
+{
+    return (struct conn *)entry;
+}
+
+static void on_expired(struct phases *phases, struct phase_entry *entry)
+{
+    (void)phases;
+    conn_expire(conn_of(entry));
+}
+
+static int index_routes(struct conns *conns)
+{
+    struct slice *paths = calloc(conns->nroutes + 1, sizeof *paths);
+    if (!paths)
+        return -1;
+    for (size_t i = 0; i < conns->nroutes; i++)
+        paths[i] = slice_of(conns->routes[i].path);
+    conns->index = routes_new(paths, conns->nroutes);
+    free(paths);
+    return conns->index ? 0 : -1;
+}
+
+/* What is said of the server as a whole: the methods of all its routes (RFC 9110, 9.3.7). */
+static int prepare_server(struct conns *conns)
+{
+    method_set methods = METHOD_BIT(METHOD_OPTIONS);
+    for (size_t i = 0; i < conns->nroutes; i++)
+        methods |= ((const struct answer *)conns->routes[i].answer)->methods;
+    const char *prefix = "Allow: ";
+    memcpy(conns->allow, prefix, strlen(prefix));
+    size_t length = strlen(prefix);
+    length += method_set_text(conns->allow + length, sizeof conns->allow - length - 2, methods);
+    memcpy(conns->allow + length, "\r\n", 2);
+    struct slice allow = { conns->allow, length + 2 };
+    conns->options = (struct response){ .status = 204, .fields = allow };
+    conns->not_allowed = (struct response){ .status = 405, .fields = allow };
+    if (response_prepare(&conns->options) == -1)
+        return -1;
+    return response_prepare(&conns->not_allowed);
+}
+
+static void set_spans(struct conns *conns)
+{
+    const struct conf_timeouts *timeouts = &conns->conf->timeouts;
+    phase_set_span(&conns->phases, PHASE_HEADER, timeouts->header);
+    phase_set_span(&conns->phases, PHASE_BODY, timeouts->body);
+    phase_set_span(&conns->phases, PHASE_SEND, timeouts->send);
+    phase_set_span(&conns->phases, PHASE_IDLE, timeouts->idle);
+    phase_set_span(&conns->phases, PHASE_LINGER, LINGER_SPAN);
+}
+
+int conns_init(struct conns *conns)
+{
+    phase_init(&conns->phases, conns->loop, on_expired);
+    set_spans(conns);
+    conns->now = clock_monotonic();
+    conns->head_limits.header = (size_t)conns->conf->limits.header;
+    conns->errors = response_errors_new();
+    conns->input = malloc(CONNS_INPUT);
+    if (!conns->errors || !conns->input || index_routes(conns) == -1 ||
+        prepare_server(conns) == -1)
+        return -1;
+    conns->context = (struct answer_context){
+        .scoreboard = conns->scoreboard,
+        .errors = conns->errors,
+    };
+    return 0;
+}
+
+void conns_cut(struct conns *conns)
+{
+    for (int phase = 0; phase < PHASE_COUNT; phase++) {
+        struct phase_entry *entry;
+        while ((entry = phase_first(&conns->phases, (enum phase)phase))) {
+            struct conn *conn = conn_of(entry);
+            if (conn_is_answering(conn))
+                scoreboard_add(&conns->slot->counters.cut, 1);
+            conn_free(conn);
+        }
+    }
+}
+
+void conns_fini(struct conns *conns)
+{
+    conns->gone = NULL;
+    conns_cut(conns);
+    phase_fini(&conns->phases);
+    peers_fini(&conns->peers);
+    response_fini(&conns->options);
+    response_fini(&conns->not_allowed);
+    response_errors_free(conns->errors);
+    routes_free(conns->index);
+    request_fini(&conns->request);
+    buf_fini(&conns->serve.exchange.text);
+    buf_fini(&conns->output);
+    free(conns->input);
+    conns->input = NULL;
+}
+
+/* At the limit those make room that are owed nothing: who has its last answer already, then who
+ * has been idle longest. */
+static bool make_room(struct conns *conns)
+{
+    while (conns->share > 0 && conns->open - conns->refused >= conns->share) {
+        struct phase_entry *entry = phase_first(&conns->phases, PHASE_LINGER);
+        if (!entry) {
+            entry = phase_first(&conns->phases, PHASE_IDLE);
+            if (!entry)
+                return false;
+            scoreboard_add(&conns->slot->counters.refused, 1);
+        }
+        conn_free(conn_of(entry));
+    }
+    return true;
+}
+
+/* NULL, or the limit that one more connection would break. */
+static const char *admit(struct conns *conns, const struct scoreboard_peer *peer, bool *is_counted)
+{
+    if (conns->share_per_address > 0) {
+        switch (peers_add(&conns->peers, peer, conns->share_per_address)) {
+        case PEERS_LIMIT:
+            return "limits.per_address";
+        case PEERS_FAILED:
+            return "the memory for limits.per_address";
+        case PEERS_COUNTED:
+            *is_counted = true;
+            break;
+        case PEERS_EXEMPT:
+            break;
+        }
+    }
+    return make_room(conns) ? NULL : "limits.connections";
+}
+
+static void refuse(struct conn *conn, const char *limit)
+{
+    struct conns *conns = conn_conns(conn);
+    char peer[SCOREBOARD_PEER_SIZE];
+    scoreboard_peer_text(peer, sizeof peer, &conn->peer);
+    log_limited(&conns->limit, LOG_LEVEL_WARNING, "%s is reached: 503 to %s", limit, peer);
+    scoreboard_add(&conns->slot->counters.refused, 1);
+    bool is_patient = conns->refused < REFUSED_MOST;
+    conn->is_refused = true;
+    conns->refused++;
+    conn_refuse(conn, is_patient);
+}
+
+void conns_open(struct conns *conns, int fd, const struct sockaddr *address)
+{
+    struct scoreboard_peer peer = { 0 };
+    bool is_counted = false;
+    const char *limit = NULL;
+    if (address) {
+        scoreboard_add(&conns->slot->counters.connections, 1);
+        scoreboard_peer_set(&peer, address);
+        limit = admit(conns, &peer, &is_counted);
+    }
+    struct conn *conn = conn_new(conns, fd);
+    if (!conn) {
+        if (is_counted)
+            peers_remove(&conns->peers, &peer);
+        return;
+    }
+    conn->peer = peer;
+    conn->is_counted = is_counted;
+    conn->is_own = !address;
+    if (limit)
+        refuse(conn, limit);
+    else
+        conn_begin(conn);
+}
+
+void conns_wake(struct conns *conns)
+{
+    conns->now = clock_monotonic();
+}
+
+void conns_rest(struct conns *conns)
+{
+    struct scoreboard_slot *slot = conns->slot;
+    unsigned idle = conns->phases.lists[PHASE_IDLE].count;
+    atomic_store_explicit(&slot->open, conns->open, memory_order_relaxed);
+    atomic_store_explicit(&slot->idle, idle, memory_order_relaxed);
+    atomic_store_explicit(&slot->waiting, conns->waiting, memory_order_relaxed);
+    if (conns->access.length > 0)
+        access_flush(&conns->access);
+    if (conns->output.capacity > OUTPUT_KEPT)
+        buf_fini(&conns->output);
+}
+
+void conns_drain(struct conns *conns)
+{
+    conns->context.is_draining = true;
+}
+
+void conns_close_idle(struct conns *conns)
+{
+    struct phase_entry *entry, *next;
+    while ((entry = phase_first(&conns->phases, PHASE_IDLE)))
+        conn_dismiss(conn_of(entry));
+    for (entry = phase_first(&conns->phases, PHASE_HEADER); entry; entry = next) {
+        next = phase_next(&conns->phases, entry);
+        if (conn_of(entry)->is_fresh)
+            conn_dismiss(conn_of(entry));
+    }
+}
+

@@ -1,0 +1,55 @@
+#include "worker/stream.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+
+static enum stream_state state_of(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK ? STREAM_AGAIN : STREAM_BROKEN;
+}
+
+enum stream_state stream_receive(struct stream *stream, char *bytes, size_t *length)
+{
+    size_t room = *length;
+    ssize_t received;
+    do
+        received = recv(stream->fd, bytes, room, 0);
+    while (received == -1 && errno == EINTR);
+    *length = received > 0 ? (size_t)received : 0;
+    if (received == -1)
+        return state_of(errno);
+    return received == 0 ? STREAM_ENDED : STREAM_OPEN;
+}
+
+enum stream_state stream_send(struct stream *stream, const char *bytes, size_t *length)
+{
+    size_t left = *length;
+    ssize_t sent;
+    do
+        sent = send(stream->fd, bytes, left, MSG_NOSIGNAL);
+    while (sent == -1 && errno == EINTR);
+    *length = sent > 0 ? (size_t)sent : 0;
+    if (sent == -1)
+        return state_of(errno);
+    return (size_t)sent == left ? STREAM_OPEN : STREAM_AGAIN;
+}
+
+size_t stream_unread(const struct stream *stream)
+{
+    int bytes = 0;
+    return ioctl(stream->fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
+}
+
+void stream_shutdown(struct stream *stream)
+{
+    shutdown(stream->fd, SHUT_WR);
+}
+
+void stream_close(struct stream *stream)
+{
+    fd_close(&stream->fd);
+}
