@@ -1,0 +1,408 @@
+#include "master/listener.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "conf/conf.h"
+
+/* How often a port of the kernel's choice is tried for both halves of "*:0". */
+#define PORT_ATTEMPTS 16
+
+#ifndef SO_DETACH_REUSEPORT_BPF
+#define SO_DETACH_REUSEPORT_BPF 68
+#endif
+
+__attribute__((format(printf, 2, 3))) static int fail(struct listener_error *error,
+                                                      const char *format, ...)
+{
+    int saved = errno;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error->text, sizeof(error->text), format, args);
+    va_end(args);
+    errno = saved;
+    return -1;
+}
+
+static int fail_at(struct listener_error *error, const struct address *address, const char *what)
+{
+    char text[ADDRESS_TEXT_SIZE];
+    int reason = errno;
+    address_text(text, sizeof(text), address);
+    if (reason == EADDRINUSE)
+        return fail(error, "%s is already in use by another process", text);
+    if (reason == EACCES && address_port(address) > 0 && address_port(address) < 1024)
+        return fail(error,
+                    "cannot %s %s: %s (ports below 1024 need root or CAP_NET_BIND_SERVICE)", what,
+                    text, strerror(reason));
+    return fail(error, "cannot %s %s: %s", what, text, strerror(reason));
+}
+
+static int set_flag(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+/*
+ * One socket of a TCP address. The first is bound exclusively: without SO_REUSEPORT the bind fails
+ * when anybody listens there, whatever flags they use. After that the flag is set, so that our
+ * siblings may join, and SO_REUSEADDR is cleared, so that a later exclusive bind of somebody else
+ * fails while we are not yet listening.
+ */
+static int bind_tcp(const struct address *address, bool is_exclusive)
+{
+    int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd == -1)
+        return -1;
+    if (address->any.sa_family == AF_INET6 && set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) == -1)
+        goto failed;
+    if (set_flag(fd, SOL_SOCKET, SO_REUSEADDR, is_exclusive) == -1)
+        goto failed;
+    if (!is_exclusive && set_flag(fd, SOL_SOCKET, SO_REUSEPORT, 1) == -1)
+        goto failed;
+    if (bind(fd, &address->any, address->length) == -1)
+        goto failed;
+    if (is_exclusive && (set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 0) == -1 ||
+                         set_flag(fd, SOL_SOCKET, SO_REUSEPORT, 1) == -1))
+        goto failed;
+    /* Accepted sockets inherit it, and an answer is one write anyway. */
+    set_flag(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    return fd;
+failed:
+    fd_close(&fd);
+    return -1;
+}
+
+/* 1: a live server answers there; 0: nothing does; -1: something that is not a socket is there. */
+static int unix_is_taken(const struct address *address)
+{
+    struct stat status;
+    if (lstat(address->local.sun_path, &status) == -1)
+        return 0;
+    if (!S_ISSOCK(status.st_mode)) {
+        errno = ENOTSOCK;
+        return -1;
+    }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd == -1)
+        return 0;
+    int result = connect(fd, &address->any, address->length);
+    bool is_alive = result == 0 || errno == EAGAIN;
+    fd_close(&fd);
+    return is_alive;
+}
+
+/* Binds under a temporary name beside the real one; the commit renames it, so that the name never
+ * leads nowhere. */
+static int bind_unix(struct listener *listener, mode_t mode, struct listener_error *error)
+{
+    switch (unix_is_taken(&listener->address)) {
+    case 1:
+        errno = EADDRINUSE;
+        return fail_at(error, &listener->address, "bind");
+    case -1:
+        return fail(error, "%s exists and is not a socket: remove it or choose another path",
+                    listener->address.local.sun_path);
+    default:
+        break;
+    }
+    struct address temporary = listener->address;
+    int length = snprintf(temporary.local.sun_path, sizeof(temporary.local.sun_path), "%s.%d",
+                          listener->address.local.sun_path, (int)getpid());
+    if (length < 0 || (size_t)length >= sizeof(temporary.local.sun_path)) {
+        errno = ENAMETOOLONG;
+        return fail_at(error, &listener->address, "bind");
+    }
+    temporary.length = sizeof(temporary.local);
+    if (!(listener->temporary = strdup(temporary.local.sun_path)))
+        return fail(error, "out of memory");
+    unlink(listener->temporary); /* only a dead process of our pid can have left it */
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct stat status;
+    if (fd == -1 || bind(fd, &temporary.any, temporary.length) == -1 ||
+        chmod(listener->temporary, mode) == -1 || stat(listener->temporary, &status) == -1) {
+        fail_at(error, &listener->address, "bind");
+        fd_close(&fd);
+        return -1;
+    }
+    listener->device = status.st_dev;
+    listener->inode = status.st_ino;
+    return fd;
+}
+
+static int add_fd(struct listener *listener, int fd)
+{
+    int *fds = realloc(listener->fds, (listener->nfds + 1) * sizeof(*fds));
+    if (!fds)
+        return -1;
+    listener->fds = fds;
+    fds[listener->nfds++] = fd;
+    return 0;
+}
+
+static bool overlaps_any(const struct listener_set *set, const struct listener *listener)
+{
+    for (size_t i = 0; set && i < set->count; i++)
+        if (set->items[i] != listener &&
+            address_overlaps(&set->items[i]->address, &listener->address))
+            return true;
+    return false;
+}
+
+/* Do we hold that port already, in this set or another? An exclusive bind would fail against us. */
+static bool is_ours(const struct listener *listener, const struct listener_set *set,
+                    const struct listener_set *const *held)
+{
+    if (address_port(&listener->address) == 0)
+        return false;
+    bool is_found = overlaps_any(set, listener);
+    for (size_t i = 0; !is_found && held && held[i]; i++)
+        is_found = overlaps_any(held[i], listener);
+    return is_found;
+}
+
+/* Brings a listener to `slots` sockets. The first bind fixes a port that was 0. -1 with errno. */
+static int grow_tcp(struct listener *listener, unsigned slots, bool is_exclusive)
+{
+    while (listener->nfds < slots) {
+        int fd = bind_tcp(&listener->address, is_exclusive && listener->nfds == 0);
+        if (fd == -1)
+            return -1;
+        if (add_fd(listener, fd) == -1) {
+            fd_close(&fd);
+            return -1;
+        }
+        socklen_t length = sizeof(struct sockaddr_in6);
+        if (getsockname(fd, &listener->address.any, &length) == -1)
+            return -1;
+    }
+    return 0;
+}
+
+static void close_from(struct listener *listener, unsigned first)
+{
+    while (listener->nfds > first)
+        fd_close(&listener->fds[--listener->nfds]);
+}
+
+/* The name is removed only if it still leads to our socket. */
+static void unlink_own(const struct listener *listener, const char *path)
+{
+    struct stat status;
+    if (lstat(path, &status) == 0 && status.st_dev == listener->device &&
+        status.st_ino == listener->inode)
+        unlink(path);
+}
+
+static void listener_release(struct listener *listener)
+{
+    if (--listener->references > 0) {
+        close_from(listener, listener->ncommitted);
+        return;
+    }
+    if (listener->temporary)
+        unlink_own(listener, listener->temporary);
+    else if (listener->address.any.sa_family == AF_UNIX)
+        unlink_own(listener, listener->address.local.sun_path);
+    close_from(listener, 0);
+    free(listener->fds);
+    free(listener->temporary);
+    free(listener->text);
+    free(listener);
+}
+
+bool listener_set_has(const struct listener_set *set, const struct listener *listener)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->items[i] == listener)
+            return true;
+    return false;
+}
+
+/* Not one that the new set has already: "127.0.0.1:0" may stand there twice. */
+static struct listener *find(const struct listener_set *const *held, const char *text,
+                             unsigned part, const struct listener_set *taken)
+{
+    for (size_t i = 0; held && held[i]; i++)
+        for (size_t k = 0; k < held[i]->count; k++) {
+            struct listener *listener = held[i]->items[k];
+            if (listener->part == part && strcmp(listener->text, text) == 0 &&
+                !listener_set_has(taken, listener))
+                return listener;
+        }
+    return NULL;
+}
+
+static int set_add(struct listener_set *set, struct listener *listener)
+{
+    struct listener **items = realloc(set->items, (set->count + 1) * sizeof(*items));
+    if (!items)
+        return -1;
+    set->items = items;
+    items[set->count++] = listener;
+    listener->references++;
+    return 0;
+}
+
+/* What the preparing functions hand on to each other. */
+struct plan {
+    struct listener_set *set;
+    const struct listener_set *const *held;
+    const struct conf_listen *entry;
+    unsigned *skipped;
+    struct listener_error *error;
+};
+
+static bool is_missing_v6(const struct address *address)
+{
+    return address->is_wildcard && address->any.sa_family == AF_INET6 &&
+           (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL || errno == EPROTONOSUPPORT);
+}
+
+/* One part of an entry, with this address (port fixed by an earlier part, perhaps). 1: made,
+ * 0: skipped, -1: error. */
+static int prepare_part(const struct plan *plan, unsigned part, const struct address *address)
+{
+    struct listener *listener = find(plan->held, plan->entry->text, part, plan->set);
+    bool is_new = !listener;
+    if (is_new) {
+        listener = calloc(1, sizeof(*listener));
+        if (!listener || !(listener->text = strdup(plan->entry->text))) {
+            free(listener);
+            return fail(plan->error, "out of memory");
+        }
+        listener->part = part;
+        listener->address = *address;
+        listener->is_shared = address->any.sa_family == AF_UNIX;
+    }
+    if (set_add(plan->set, listener) == -1) {
+        if (is_new)
+            listener->references = 1, listener_release(listener);
+        return fail(plan->error, "out of memory");
+    }
+    if (listener->is_shared) {
+        if (!is_new)
+            return 1;
+        int fd = bind_unix(listener, plan->set->unix_mode, plan->error);
+        if (fd != -1 && add_fd(listener, fd) == -1)
+            fd_close(&fd);
+        return fd == -1 ? -1 : 1;
+    }
+    if (grow_tcp(listener, plan->set->slots, !is_ours(listener, plan->set, plan->held)) == 0)
+        return 1;
+    if (is_missing_v6(&listener->address)) {
+        plan->set->count--;
+        listener_release(listener);
+        (*plan->skipped)++;
+        return 0;
+    }
+    fail_at(plan->error, &listener->address, "bind");
+    return -1;
+}
+
+static int prepare_entry(const struct plan *plan)
+{
+    size_t before = plan->set->count;
+    bool is_free_port = address_port(&plan->entry->addresses[0]) == 0 &&
+                        plan->entry->addresses[0].any.sa_family != AF_UNIX;
+    for (int attempt = 1;; attempt++) {
+        int result = prepare_part(plan, 0, &plan->entry->addresses[0]);
+        if (result == 1 && plan->entry->naddresses == 2) {
+            struct address second = plan->entry->addresses[1];
+            const struct listener *first = plan->set->items[plan->set->count - 1];
+            address_set_port(&second, address_port(&first->address));
+            result = prepare_part(plan, 1, &second);
+        }
+        if (result != -1)
+            return 0;
+        /* The kernel chose a port that is free in one family only. */
+        if (!is_free_port || errno != EADDRINUSE || attempt == PORT_ATTEMPTS)
+            return -1;
+        while (plan->set->count > before)
+            listener_release(plan->set->items[--plan->set->count]);
+    }
+}
+
+int listener_set_prepare(struct listener_set *set, const struct conf_listen *entries,
+                         size_t nentries, const struct listener_set *const *held,
+                         unsigned *skipped, struct listener_error *error)
+{
+    for (size_t i = 0; i < nentries; i++) {
+        struct plan plan = { set, held, &entries[i], skipped, error };
+        if (prepare_entry(&plan) == -1) {
+            listener_set_free(set);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/*
+ * New connections go to the first `slots` sockets of the group, by a random number; without
+ * surplus the kernel's own hash does, and the program is taken off. The order of a group is that
+ * of listen(2), which is ours. Where the kernel refuses, the surplus sockets get their share, and
+ * whoever drains them serves it: nothing is lost.
+ */
+static void steer(struct listener *listener, unsigned slots)
+{
+    if (slots >= listener->nfds) {
+        int none = 0;
+        if (listener->is_steered)
+            setsockopt(listener->fds[0], SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, &none, sizeof(none));
+        listener->is_steered = false;
+        return;
+    }
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (__u32)(SKF_AD_OFF + SKF_AD_RANDOM)),
+        BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, slots),
+        BPF_STMT(BPF_RET | BPF_A, 0),
+    };
+    struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+    listener->is_steered = setsockopt(listener->fds[0], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF,
+                                      &program, sizeof(program)) == 0;
+}
+
+static int listener_listen(struct listener *listener, int backlog, struct listener_error *error)
+{
+    /* Also those that listen already: the backlog may have changed. */
+    for (unsigned i = 0; i < listener->nfds; i++)
+        if (listen(listener->fds[i], backlog) == -1)
+            return fail_at(error, &listener->address, "listen on");
+    if (listener->temporary) {
+        if (rename(listener->temporary, listener->address.local.sun_path) == -1)
+            return fail_at(error, &listener->address, "rename the socket to");
+        free(listener->temporary);
+        listener->temporary = NULL;
+    }
+    return 0;
+}
+
+int listener_set_commit(struct listener_set *set, int backlog, struct listener_error *error)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (listener_listen(set->items[i], backlog, error) == -1)
+            return -1;
+    for (size_t i = 0; i < set->count; i++) {
+        set->items[i]->ncommitted = set->items[i]->nfds;
+        if (!set->items[i]->is_shared)
+            steer(set->items[i], set->slots);
+    }
+    return 0;
+}
+
+void listener_set_free(struct listener_set *set)
+{
+    while (set->count > 0)
+        listener_release(set->items[--set->count]);
+    free(set->items);
+    *set = (struct listener_set){ 0 };
+}

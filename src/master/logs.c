@@ -1,0 +1,113 @@
+#include "master/logs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/channel.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "conf/conf.h"
+#include "master/child.h"
+#include "master/control.h"
+#include "master/master.h"
+
+/* How long a reopen waits for a child that does not answer. */
+#define REOPEN_DEADLINE 5.
+
+static void end_round(struct master *master, int status, const char *answer)
+{
+    uint64_t round = master->reopen.running;
+    ev_timer_stop(master->loop, &master->reopen_overdue);
+    master->reopen.running = 0;
+    control_answer(master->control, CONTROL_REOPEN, round, status, answer);
+    if (master->reopen.is_wanted) {
+        master->reopen.is_wanted = false;
+        master_reopen(master);
+    }
+}
+
+static void on_overdue(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    log_warning("the logs are reopened, but not every child has said so");
+    end_round(timer->data, EXIT_FAILURE, "reopened, but not every child has said so\n");
+}
+
+void logs_init(struct master *master)
+{
+    ev_timer_init(&master->reopen_overdue, on_overdue, REOPEN_DEADLINE, 0.);
+    master->reopen_overdue.data = master;
+}
+
+void logs_child_reopened(struct master *master)
+{
+    if (master->reopen.running == 0)
+        return;
+    for (const struct child *child = master->children; child; child = child->next)
+        if (!child->has_reopened)
+            return;
+    end_round(master, EXIT_SUCCESS, "reopened\n");
+}
+
+static void tell_children(struct master *master, const struct generation *generation,
+                          const struct sink *access)
+{
+    for (struct child *child = master->children; child; child = child->next) {
+        if (child->generation != generation)
+            continue;
+        struct channel_message message = { .kind = CHANNEL_LOGS, .argument = CHANNEL_LOG_MAIN };
+        message.fds[message.nfds++] = log_descriptor();
+        if (access->fd != -1 && child->worker != 0) {
+            message.argument |= CHANNEL_LOG_ACCESS;
+            message.fds[message.nfds++] = access->fd;
+        }
+        child->has_reopened = false;
+        child_tell(child, &message);
+    }
+}
+
+/* The access log of an older generation is reopened where that one writes it. */
+static int reopen_for(struct master *master, struct generation *generation,
+                      struct generation_error *error)
+{
+    struct sink log, access;
+    if (generation_open_logs(generation->conf, &log, &access, error) == -1)
+        return -1;
+    if (generation == master->current)
+        log_set_sink(log, generation->log_is_journal);
+    else
+        sink_close(&log);
+    sink_close(&generation->access);
+    generation->access = access;
+    tell_children(master, generation, &access);
+    return 0;
+}
+
+uint64_t master_reopen(struct master *master)
+{
+    if (master->reopen.running != 0) {
+        master->reopen.is_wanted = true;
+        return master->reopen.last + 1;
+    }
+    if (!master->current)
+        return 0;
+    struct generation_error error = { 0 };
+    uint64_t round = master->reopen.running = ++master->reopen.last;
+    int result = reopen_for(master, master->current, &error);
+    for (struct generation *old = master->draining; old && result == 0; old = old->next)
+        result = reopen_for(master, old, &error);
+    if (result == -1) {
+        char answer[sizeof(error.text) + 64];
+        log_error("reopen failed, the old files stay: %s", error.text);
+        snprintf(answer, sizeof(answer), "reopen failed, the old files stay: %s\n", error.text);
+        end_round(master, EXIT_FAILURE, answer);
+    } else {
+        log_info("logs reopened");
+        ev_now_update(master->loop);
+        ev_timer_set(&master->reopen_overdue, REOPEN_DEADLINE, 0.);
+        ev_timer_start(master->loop, &master->reopen_overdue);
+        logs_child_reopened(master);
+    }
+    return round;
+}

@@ -1,0 +1,321 @@
+#include "master/master.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/scoreboard.h"
+#include "base/title.h"
+#include "conf/conf.h"
+#include "master/child.h"
+#include "master/control.h"
+#include "master/logs.h"
+#include "master/notify.h"
+#include "master/reload.h"
+#include "master/stop.h"
+
+/* Further away than any uptime: 100 years. */
+#define NEVER (100. * 365 * 86400)
+
+const char *master_status_line(const struct master *master, char *text, size_t size)
+{
+    const struct scoreboard_master *board = &master->scoreboard->master;
+    const struct generation *current = master->current;
+    int length = snprintf(text, size, "generation %" PRIu64 ", %u of %u workers",
+                          current ? current->number : 0, current ? generation_serving(current) : 0,
+                          current ? current->workers : 0);
+    if (board->last_reload_failed && length > 0 && (size_t)length < size)
+        snprintf(text + length, size - (size_t)length, ", last reload failed: %s",
+                 board->last_reload);
+    return text;
+}
+
+void master_update(struct master *master)
+{
+    struct scoreboard_master *board = &master->scoreboard->master;
+    unsigned serving = master->current ? generation_serving(master->current) : 0;
+    bool is_ready = serving > 0 && !master->is_stopping;
+    const char *reason = master->is_stopping ? "stopping" : !master->current ? "starting"
+                         : serving == 0 ? "no worker" : "";
+    snprintf(board->reason, sizeof(board->reason), "%s", reason);
+    atomic_store(&board->is_draining, master->is_stopping);
+    atomic_store(&board->is_ready, is_ready);
+    if (master->current && !master->is_stopping && master->reload.running == 0) {
+        char line[SCOREBOARD_TEXT + 64];
+        notify_status(master->notify, master_status_line(master, line, sizeof(line)));
+    }
+}
+
+void master_crash(struct master *master, const char *text)
+{
+    struct scoreboard_master *board = &master->scoreboard->master;
+    board->crashes++;
+    board->last_crash_realtime = clock_realtime();
+    snprintf(board->last_crash, sizeof(board->last_crash), "%.*s", SCOREBOARD_TEXT - 1, text);
+}
+
+void master_child_message(struct child *child)
+{
+    struct channel_message message;
+    for (;;) {
+        switch (channel_receive(child->channel, &message)) {
+        case CHANNEL_EMPTY:
+            return;
+        case CHANNEL_CLOSED:
+        case CHANNEL_ERROR:
+            /* It is dying, or mad. */
+            ev_io_stop(child->master->loop, &child->readable);
+            child_expect(child, CLOCK_SECOND);
+            return;
+        case CHANNEL_MESSAGE:
+            break;
+        }
+        while (message.nfds > 0)
+            close(message.fds[--message.nfds]); /* a child has nothing to pass */
+        switch (message.kind) {
+        case CHANNEL_READY:
+            generation_child_ready(child->generation, child);
+            break;
+        case CHANNEL_FAILED:
+            snprintf(child->failure, sizeof(child->failure), "%s", message.text);
+            break;
+        case CHANNEL_LEAVING:
+            if (!child->is_draining)
+                generation_child_leaving(child->generation, child);
+            break;
+        case CHANNEL_REOPENED:
+            child->has_reopened = true;
+            logs_child_reopened(child->master);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/* What is logged of an end, and how loud: leaving when told is no news. */
+static void report_end(const struct child *child, int status, const char *end)
+{
+    char name[CHILD_NAME_SIZE];
+    bool is_orderly = WIFEXITED(status) && WEXITSTATUS(status) == 0 && child->is_draining;
+    enum log_level level = is_orderly ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR;
+    const struct member *member = child->member;
+    child_name(name, child);
+    if (member && member->roster.state == ROSTER_WAITING)
+        log_write(level, "%s %s; restarting in %" PRId64 " ms", name, end,
+                  member->roster.delay / CLOCK_MILLISECOND);
+    else if (is_orderly)
+        log_info("%s of generation %" PRIu64 " left: %s", name, child->generation->number, end);
+    else
+        log_write(level, "%s %s", name, end);
+}
+
+static void reap(struct master *master, struct child *child, int status)
+{
+    char end[SCOREBOARD_TEXT * 4], name[CHILD_NAME_SIZE], reason[sizeof(end) + sizeof(name) + 1];
+    if (child->channel != -1 && ev_is_active(&child->readable))
+        master_child_message(child); /* what it said last */
+    child_end_text(end, sizeof(end), child, status);
+    snprintf(reason, sizeof(reason), "%s %s", child_name(name, child), end);
+    bool is_orderly = WIFEXITED(status) && WEXITSTATUS(status) == 0 && child->is_draining;
+    struct generation *generation = child->generation;
+    /* The roster decides first, so that the line can say when the next one starts. */
+    struct member *member = child->member;
+    generation_child_gone(generation, child, reason);
+    child->member = member;
+    report_end(child, status, end);
+    if (!is_orderly)
+        master_crash(master, reason);
+    child->member = NULL;
+    child_free(child);
+    logs_child_reopened(master);
+    master_update(master);
+    if (master->is_stopping)
+        stop_child_gone(master);
+}
+
+static struct child *find_child(const struct master *master, pid_t pid)
+{
+    for (struct child *child = master->children; child; child = child->next)
+        if (child->pid == pid)
+            return child;
+    return NULL; /* as PID 1 we are handed strangers */
+}
+
+static void reap_all(struct master *master)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+        struct child *child = find_child(master, pid);
+        if (!child)
+            continue;
+        if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+            child->is_stopped = WIFSTOPPED(status);
+            if (child->is_stopped) {
+                char name[CHILD_NAME_SIZE];
+                log_warning("%s was stopped by a signal", child_name(name, child));
+                watchdog_arm(master);
+            }
+            generation_cover(child->generation);
+            continue;
+        }
+        reap(master, child, status);
+    }
+}
+
+static void take_signal(struct master *master, int number)
+{
+    switch (number) {
+    case SIGCHLD:
+        reap_all(master);
+        break;
+    case SIGHUP:
+        log_info("SIGHUP: reloading");
+        master_reload(master);
+        break;
+    case SIGTERM:
+    case SIGINT:
+    case SIGQUIT:
+        log_info("SIG%s: stopping", sigabbrev_np(number));
+        master_stop(master);
+        break;
+    case SIGUSR1:
+        log_info("SIGUSR1: reopening the logs");
+        master_reopen(master);
+        break;
+    case SIGUSR2:
+        log_warning("SIGUSR2: replacing the binary is not yet supported; nothing is done");
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_signalled(struct ev_loop *loop, ev_io *io, int events)
+{
+    (void)loop;
+    (void)events;
+    struct master *master = io->data;
+    struct signalfd_siginfo info;
+    while (read(master->signals, &info, sizeof(info)) == sizeof(info))
+        take_signal(master, (int)info.ssi_signo);
+}
+
+/* Everything but what a fault of our own raises is blocked for good, here and in children until
+ * they choose; a launcher may have blocked or ignored what we need. */
+static int open_signals(void)
+{
+    static const int ours[] = { SIGHUP, SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD };
+    static const int unblocked[] = { SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,    SIGTRAP, SIGABRT,
+                                     SIGSYS,  SIGTSTP, SIGXCPU, SIGVTALRM, SIGPROF };
+    sigset_t mask, wanted;
+    sigfillset(&mask);
+    for (size_t i = 0; i < sizeof(unblocked) / sizeof(*unblocked); i++)
+        sigdelset(&mask, unblocked[i]);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigemptyset(&wanted);
+    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+        sigaddset(&wanted, ours[i]);
+    return signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static void on_never(struct ev_loop *loop, ev_periodic *periodic, int events)
+{
+    (void)loop;
+    (void)periodic;
+    (void)events;
+}
+
+static void free_ended(struct master *master)
+{
+    for (struct generation **link = &master->draining; *link;) {
+        struct generation *generation = *link;
+        if (generation->nchildren > 0) {
+            link = &generation->next;
+            continue;
+        }
+        *link = generation->next;
+        log_debug("generation %" PRIu64 " has ended", generation->number);
+        generation_free(generation);
+    }
+}
+
+static void on_sweep(struct ev_loop *loop, ev_prepare *prepare, int events)
+{
+    (void)loop;
+    (void)events;
+    free_ended(prepare->data);
+}
+
+static int init_loop(struct master *master)
+{
+    master->loop = ev_loop_new(EVFLAG_NOENV | EVBACKEND_EPOLL);
+    if (!master->loop)
+        return -1;
+    ev_io_init(&master->signalled, on_signalled, master->signals, EV_READ);
+    ev_periodic_init(&master->never, on_never, ev_time() + NEVER, 0., NULL);
+    ev_prepare_init(&master->sweep, on_sweep);
+    master->signalled.data = master->sweep.data = master;
+    ev_io_start(master->loop, &master->signalled);
+    ev_periodic_start(master->loop, &master->never);
+    ev_prepare_start(master->loop, &master->sweep);
+    return watchdog_init(master);
+}
+
+static int init_scoreboard(struct master *master)
+{
+    master->scoreboard = scoreboard_new(&master->scoreboard_fd);
+    if (!master->scoreboard)
+        return -1;
+    struct scoreboard_master *board = &master->scoreboard->master;
+    atomic_store(&board->pid, getpid());
+    board->started = clock_process_start();
+    board->started_realtime = clock_realtime() - (clock_monotonic() - board->started);
+    return 0;
+}
+
+static void fini(struct master *master)
+{
+    free_ended(master);
+    if (master->current)
+        generation_free(master->current);
+    control_free(master->control);
+    notify_free(master->notify);
+    watchdog_fini(master);
+    ev_timer_stop(master->loop, &master->reopen_overdue);
+    ev_loop_destroy(master->loop);
+    fd_close(&master->signals);
+    fd_close(&master->scoreboard_fd);
+    scoreboard_free(master->scoreboard);
+}
+
+int master_run(const struct master_options *options)
+{
+    struct master master = { .options = options, .scoreboard_fd = -1, .watchdog.fd = -1 };
+    master.signals = open_signals();
+    log_identify("master");
+    title_set("hayate: master");
+    if (master.signals == -1 || init_scoreboard(&master) == -1 || init_loop(&master) == -1)
+        log_fatal(EXIT_FAILURE, "cannot start: %s", strerror(errno));
+    master.notify = notify_new();
+    master.control = control_new(&master);
+    logs_init(&master);
+    if (!master.control)
+        log_fatal(EXIT_FAILURE, "cannot start: out of memory");
+    if (reload_first(&master))
+        ev_run(master.loop, 0);
+    fini(&master);
+    return master.status;
+}

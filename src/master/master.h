@@ -1,0 +1,90 @@
+/*
+ * master: the supervisor. It owns the sockets, the configuration, the log and the table of
+ * children, and never parses a byte from the network.
+ *
+ * One loop, one thread; nothing in it waits. Signals come through a signalfd, so that none is lost
+ * from birth on. Everything it does is caused by an event: a signal, a child's message or end, a
+ * control client, a timer that such an event has set. An idle master does not wake up.
+ */
+#ifndef MASTER_MASTER_H
+#define MASTER_MASTER_H
+
+#include <ev.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "master/generation.h"
+#include "master/watchdog.h"
+
+struct child;
+struct conf_kinds;
+struct control;
+struct notify;
+struct scoreboard;
+
+struct master_options {
+    const char *file;             /* -c FILE; NULL: the default */
+    const char *const *overrides; /* -o; ends with NULL; may be NULL */
+    const struct conf_kinds *kinds;
+};
+
+/* How a reload or reopen came about is counted in rounds: a caller waits for the end of one. */
+struct master_round {
+    uint64_t running; /* the round that runs; 0: none */
+    uint64_t last;    /* the last one that began */
+    bool is_wanted;   /* another one is to follow */
+};
+
+struct master {
+    const struct master_options *options;
+    struct ev_loop *loop;
+    int signals;
+    ev_io signalled;
+    ev_periodic never; /* keeps libev from waking up each minute */
+    ev_prepare sweep;  /* frees what the last event ended */
+    struct scoreboard *scoreboard;
+    int scoreboard_fd;
+    struct notify *notify;
+    struct control *control;
+    struct watchdog watchdog;
+    struct generation *current;  /* serves; NULL before the first commit */
+    struct generation *next;     /* is being prepared */
+    struct generation *draining; /* list of those that end */
+    uint64_t numbers;            /* generations made so far */
+    struct child *children;      /* list of all that live */
+    struct master_round reload;
+    struct master_round reopen;
+    ev_timer reopen_overdue;
+    bool is_stopping;
+    bool admin_is_retired;
+    bool has_killed; /* a child had to be killed to stop */
+    int64_t stop_began;
+    int status;    /* to exit with */
+};
+
+/* Runs until an ordered stop. Returns the exit status: 0, 1, or 78. */
+int master_run(const struct master_options *options);
+
+/* What a generation reports; see generation.h. */
+void master_generation_ready(struct master *master, struct generation *generation);
+void master_generation_failed(struct master *master, struct generation *generation,
+                              const char *reason);
+/* Something changed that readiness or the status line depends on. */
+void master_update(struct master *master);
+void master_crash(struct master *master, const char *text);
+
+/* A child wrote to its channel, or closed it. */
+void master_child_message(struct child *child);
+
+/* Nothing of this master is left that a child needs: for a generation that ended. */
+const char *master_status_line(const struct master *master, char *text, size_t size);
+
+/*
+ * What signals and control clients ask for. Each returns the round whose end answers the caller,
+ * or 0 when it is refused: a stop is in progress.
+ */
+uint64_t master_reload(struct master *master);
+uint64_t master_reopen(struct master *master);
+void master_stop(struct master *master);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * notify: what the service manager is told (sd_notify(3)): one datagram to $NOTIFY_SOCKET.
+ *
+ * Only the master speaks. Without NOTIFY_SOCKET every call does nothing. A datagram that cannot be
+ * sent at once is dropped: the service manager must not stop the server.
+ */
+#ifndef MASTER_NOTIFY_H
+#define MASTER_NOTIFY_H
+
+/* Reads NOTIFY_SOCKET and takes it out of the environment. A bad value is logged. */
+struct notify *notify_new(void);
+void notify_free(struct notify *notify);
+
+/* `status` is one line for people: "generation 3, 2 workers". */
+void notify_ready(struct notify *notify, const char *status);
+/* RELOADING=1 with MONOTONIC_USEC in the same datagram, as Type=notify-reload wants it too. */
+void notify_reloading(struct notify *notify);
+void notify_stopping(struct notify *notify, const char *status);
+void notify_status(struct notify *notify, const char *status);
+
+#endif

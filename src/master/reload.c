@@ -1,0 +1,228 @@
+#include "master/reload.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/scoreboard.h"
+#include "conf/conf.h"
+#include "conf/print.h"
+#include "master/child.h"
+#include "master/control.h"
+#include "master/master.h"
+#include "master/notify.h"
+#include "master/stop.h"
+
+#define EXIT_CONFIG 78
+
+static void note_outcome(struct master *master, bool has_failed, const char *text)
+{
+    struct scoreboard_master *board = &master->scoreboard->master;
+    if (has_failed)
+        board->reload_failures++;
+    else
+        board->reloads++;
+    board->last_reload_realtime = clock_realtime();
+    board->last_reload_failed = has_failed;
+    snprintf(board->last_reload, sizeof(board->last_reload), "%s", text);
+}
+
+/* The end of a round, whatever came of it: the service manager hears first, since its reload
+ * command ends when the control client is answered. */
+static void end_round(struct master *master, int status, const char *answer)
+{
+    char line[SCOREBOARD_TEXT + 64];
+    uint64_t round = master->reload.running;
+    master->reload.running = 0;
+    if (!master->is_stopping)
+        notify_ready(master->notify, master_status_line(master, line, sizeof(line)));
+    control_answer(master->control, CONTROL_RELOAD, round, status, answer);
+    if (master->reload.is_wanted && !master->is_stopping) {
+        master->reload.is_wanted = false;
+        master_reload(master);
+    }
+}
+
+static void fail(struct master *master, int status, const char *reason)
+{
+    if (!master->current) {
+        log_error("cannot start: %s", reason);
+        master->status = status;
+        master->reload.running = 0;
+        stop_now(master);
+        return;
+    }
+    char answer[sizeof(struct generation_error) + 128];
+    log_error("reload failed, generation %" PRIu64 " stays: %s", master->current->number, reason);
+    note_outcome(master, true, reason);
+    snprintf(answer, sizeof(answer), "reload failed, generation %" PRIu64 " stays: %s\n",
+             master->current->number, reason);
+    end_round(master, status, answer);
+}
+
+/* Prepares the next generation. False when that failed at once. */
+static bool begin(struct master *master)
+{
+    struct conf_request request = {
+        .file = master->options->file,
+        .overrides = master->options->overrides,
+        .kinds = master->options->kinds,
+    };
+    struct conf_error why;
+    struct generation_error error;
+    struct conf *conf = conf_load(&request, &why);
+    if (!conf) {
+        fail(master, EXIT_CONFIG, why.text);
+        return false;
+    }
+    if (!master->current)
+        log_set_format(conf->log_format, conf->log_level);
+    for (size_t i = 0; i < conf->nwarnings; i++)
+        log_warning("%s", conf->warnings[i]);
+    master->next = generation_new(master, conf, &error);
+    if (!master->next) {
+        fail(master, error.status, error.text);
+        return false;
+    }
+    if (!master->current)
+        generation_use_log(master->next); /* there is no other that it could disturb */
+    generation_start(master->next);
+    return true;
+}
+
+bool reload_first(struct master *master)
+{
+    master->reload.running = ++master->reload.last;
+    begin(master);
+    return master->next != NULL || master->children != NULL;
+}
+
+uint64_t master_reload(struct master *master)
+{
+    if (master->is_stopping) {
+        log_warning("reload refused: a stop is in progress");
+        return 0;
+    }
+    if (master->reload.running != 0) {
+        master->reload.is_wanted = true;
+        return master->reload.last + 1;
+    }
+    uint64_t round = master->reload.running = ++master->reload.last;
+    notify_reloading(master->notify);
+    begin(master);
+    return round;
+}
+
+/* A generation that never served: its children have no connection to lose. */
+static void discard(struct master *master, struct generation *generation)
+{
+    generation_retire(generation, CHANNEL_DRAIN_NOW, 0);
+    generation_retire_admin(generation, 0);
+    generation->next = master->draining;
+    master->draining = generation;
+}
+
+void master_generation_failed(struct master *master, struct generation *generation,
+                              const char *reason)
+{
+    if (generation != master->next)
+        return;
+    char text[sizeof(((struct generation_error *)0)->text)];
+    snprintf(text, sizeof(text), "%s", reason ? reason : "a worker failed to start");
+    master->next = NULL;
+    discard(master, generation);
+    fail(master, EXIT_FAILURE, text);
+}
+
+void reload_abandon(struct master *master, const char *reason)
+{
+    struct generation *generation = master->next;
+    master->reload.is_wanted = false;
+    if (!generation)
+        return;
+    master->next = NULL;
+    discard(master, generation);
+    if (master->current)
+        fail(master, EXIT_FAILURE, reason);
+    else
+        master->reload.running = 0;
+}
+
+static void add_urls(struct buf *line, const struct listener_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        char url[ADDRESS_TEXT_SIZE + 16];
+        address_url(url, sizeof(url), &set->items[i]->address);
+        buf_printf(line, " %s", url);
+    }
+}
+
+static void announce_start(struct master *master, const struct generation *generation)
+{
+    char span[CLOCK_SPAN_SIZE];
+    struct buf line = { 0 };
+    clock_span(span, sizeof(span), clock_monotonic() - clock_process_start());
+    buf_printf(&line, "hayate " PACKAGE_VERSION " started in %s: %u worker%s, generation %" PRIu64
+               ",", span, generation->workers, generation->workers == 1 ? "" : "s",
+               generation->number);
+    add_urls(&line, &generation->listeners);
+    const char *text = buf_string(&line);
+    log_info("%s", text ? text : "started");
+    line.length = 0;
+    add_urls(&line, &generation->admin_listeners);
+    if (line.length > 0 && (text = buf_string(&line)))
+        log_info("admin on%s", text);
+    buf_fini(&line);
+    (void)master;
+}
+
+/* "workers 2 -> 4; ..." or that nothing differs. */
+static void announce_reload(const struct generation *before, const struct generation *after,
+                            char *text, size_t size)
+{
+    struct buf changes = { 0 };
+    if (conf_diff(&changes, before->conf, after->conf) == -1 || changes.length == 0)
+        snprintf(text, size, "generation %" PRIu64 " serves; the configuration has not changed",
+                 after->number);
+    else
+        snprintf(text, size, "generation %" PRIu64 " serves; changed: %s", after->number,
+                 buf_string(&changes));
+    log_info("reloaded in %.1f ms: %s", (double)(clock_monotonic() - after->began) / 1e6, text);
+    buf_fini(&changes);
+}
+
+void master_generation_ready(struct master *master, struct generation *generation)
+{
+    struct generation_error error;
+    struct generation *before = master->current;
+    if (generation_commit(generation, &error) == -1) {
+        master->next = NULL;
+        discard(master, generation);
+        fail(master, error.status, error.text);
+        return;
+    }
+    master->next = NULL;
+    master->current = generation;
+    atomic_store(&master->scoreboard->master.generation, generation->number);
+    control_listen(master->control, &generation->control);
+    generation_cover(generation);
+    watchdog_renew(master);
+    char text[SCOREBOARD_TEXT] = "";
+    if (before) {
+        int64_t drain = before->conf->timeouts.drain;
+        generation_retire(before, CHANNEL_DRAIN_RELOAD, drain);
+        before->next = master->draining;
+        master->draining = before;
+        announce_reload(before, generation, text, sizeof(text) - 1);
+        note_outcome(master, false, text);
+    } else {
+        announce_start(master, generation);
+    }
+    strcat(text, "\n");
+    master_update(master);
+    end_round(master, EXIT_SUCCESS, text);
+}

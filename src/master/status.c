@@ -1,0 +1,274 @@
+#include "master/status.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/scoreboard.h"
+#include "conf/conf.h"
+#include "master/child.h"
+#include "master/master.h"
+
+/* What both forms show of one child, read once. */
+struct row {
+    const char *role, *state;
+    unsigned worker, open, idle, restarts;
+    int pid;
+    uint64_t generation;
+    int64_t since; /* ns it has lived */
+    struct scoreboard_sums sums;
+    char request[SCOREBOARD_TEXT * 2];
+};
+
+static const char *state_of(const struct child *child)
+{
+    return child->is_stopped                       ? "stopped"
+           : child->is_draining                    ? "draining"
+           : child->looks > WATCHDOG_LOOKS / 2     ? "stuck"
+           : child->is_serving || child->is_ready  ? "ready"
+                                                   : "starting";
+}
+
+static void read_row(struct row *row, const struct child *child)
+{
+    const struct scoreboard_slot *slot = child->slot;
+    *row = (struct row){
+        .role = child->worker ? "worker" : "admin",
+        .state = state_of(child),
+        .worker = child->worker,
+        .pid = (int)child->pid,
+        .generation = child->generation->number,
+        .since = clock_monotonic() - child->born,
+        .open = atomic_load(&slot->open),
+        .idle = atomic_load(&slot->idle),
+        .restarts = slot->restarts,
+    };
+    scoreboard_read_counters(&slot->counters, &row->sums);
+    scoreboard_request_text(row->request, sizeof(row->request), &slot->answering);
+}
+
+/* The list of children is newest first; people want worker 1 on top, old generations last. */
+static const struct child *next_in_order(const struct master *master, const struct child *after)
+{
+    const struct child *best = NULL;
+    for (const struct child *c = master->children; c; c = c->next) {
+#define KEY(x) ((x)->generation->number * 10000 - ((x)->worker ? (x)->worker : 9999))
+        if ((!after || KEY(c) < KEY(after) || (KEY(c) == KEY(after) && c->pid > after->pid)) &&
+            c != after && (!best || KEY(c) > KEY(best) ||
+                           (KEY(c) == KEY(best) && c->pid < best->pid)))
+            best = c;
+#undef KEY
+    }
+    return best;
+}
+
+static const char *outcome(const struct scoreboard_master *board)
+{
+    return board->last_reload_realtime == 0 ? "none"
+           : board->last_reload_failed      ? "failed"
+                                            : "succeeded";
+}
+
+static void text_config(struct buf *out, const struct conf *conf)
+{
+    const char *changed = NULL;
+    bool has_drifted = conf_has_drifted(conf, &changed);
+    buf_printf(out, "config: %s%s%s%s\n", conf->file ? conf->file : "built-in defaults",
+               has_drifted ? ", differs on disk: " : ", as on disk",
+               has_drifted && changed ? changed : "", has_drifted ? " (reload to use it)" : "");
+}
+
+static void text_sums(struct buf *out, struct master *master)
+{
+    struct scoreboard_sums sums;
+    scoreboard_sum(master->scoreboard, &sums);
+    buf_printf(out,
+               "requests: %" PRIu64 ", connections: %" PRIu64 ", refused: %" PRIu64
+               ", timeouts: %" PRIu64 ", cut: %" PRIu64 "\n",
+               sums.requests, sums.connections, sums.refused, sums.timeouts, sums.cut);
+}
+
+static void text_listening(struct buf *out, const char *what, const struct listener_set *set)
+{
+    char url[ADDRESS_TEXT_SIZE + 16];
+    if (set->count > 0)
+        buf_printf(out, "%s:", what);
+    for (size_t i = 0; i < set->count; i++) {
+        address_url(url, sizeof(url), &set->items[i]->address);
+        buf_printf(out, " %s", url);
+    }
+    if (set->count > 0)
+        buf_add_string(out, "\n");
+}
+
+static void text_last(struct buf *out, const struct scoreboard_master *board)
+{
+    char stamp[CLOCK_STAMP_SIZE];
+    if (board->last_reload_realtime) {
+        clock_stamp(stamp, sizeof(stamp), board->last_reload_realtime);
+        buf_printf(out, "last reload: %s at %s: %s\n", outcome(board), stamp, board->last_reload);
+    }
+    if (board->last_crash_realtime) {
+        clock_stamp(stamp, sizeof(stamp), board->last_crash_realtime);
+        buf_printf(out, "last crash: at %s: %s\n", stamp, board->last_crash);
+    }
+}
+
+static void text_children(struct buf *out, const struct master *master)
+{
+    buf_printf(out, "%-8s %8s %10s %-9s %8s %11s %10s %8s\n", "CHILD", "PID", "GENERATION", "STATE",
+               "AGE", "CONNECTIONS", "REQUESTS", "RESTARTS");
+    for (const struct child *c = next_in_order(master, NULL); c; c = next_in_order(master, c)) {
+        struct row row;
+        char name[24], age[CLOCK_SPAN_SIZE];
+        read_row(&row, c);
+        snprintf(name, sizeof(name), row.worker ? "%u" : "admin", row.worker);
+        clock_span(age, sizeof(age), row.since);
+        buf_printf(out, "%-8s %8d %10" PRIu64 " %-9s %8s %11u %10" PRIu64 " %8u%s%s\n", name, row.pid,
+                   row.generation, row.state, age, row.open, row.sums.requests, row.restarts,
+                   row.request[0] ? "  " : "", row.request);
+    }
+    const struct generation *current = master->current;
+    for (unsigned i = 0; current && i < current->nmembers; i++)
+        if (!current->members[i].child && !master->is_stopping)
+            buf_printf(out, "%-8u %8s %10" PRIu64 " %-9s restarts after a back-off of %" PRId64
+                       " ms\n", current->members[i].worker, "-", current->number, "waiting",
+                       current->members[i].roster.delay / CLOCK_MILLISECOND);
+}
+
+int status_text(struct buf *out, struct master *master)
+{
+    const struct scoreboard_master *board = &master->scoreboard->master;
+    const struct generation *current = master->current;
+    char up[CLOCK_SPAN_SIZE];
+    if (!current)
+        return buf_add_string(out, "starting\n");
+    clock_span(up, sizeof(up), clock_monotonic() - board->started);
+    bool is_ready = atomic_load(&board->is_ready);
+    buf_printf(out, "hayate " PACKAGE_VERSION ", pid %d, up %s: generation %" PRIu64
+               ", %u of %u workers, %s%s\n", atomic_load(&board->pid), up, current->number,
+               generation_serving(current), current->workers, is_ready ? "ready" : "not ready: ",
+               is_ready ? "" : board->reason);
+    text_listening(out, "listening", &current->listeners);
+    text_listening(out, "admin", &current->admin_listeners);
+    text_config(out, current->conf);
+    text_last(out, board);
+    text_sums(out, master);
+    text_children(out, master);
+    return buf_reserve(out, 1); /* memory that ran out on the way shows here too */
+}
+
+static void json_string(struct buf *out, const char *key, const char *value)
+{
+    buf_printf(out, "\"%s\":", key);
+    if (!value) {
+        buf_add_string(out, "null");
+        return;
+    }
+    buf_add_string(out, "\"");
+    buf_add_json(out, slice_of(value));
+    buf_add_string(out, "\"");
+}
+
+static void json_time(struct buf *out, const char *key, int64_t realtime)
+{
+    char stamp[CLOCK_STAMP_SIZE];
+    if (realtime)
+        clock_stamp(stamp, sizeof(stamp), realtime);
+    json_string(out, key, realtime ? stamp : NULL);
+}
+
+static void json_urls(struct buf *out, const char *key, const struct listener_set *set)
+{
+    buf_printf(out, "\"%s\":[", key);
+    for (size_t i = 0; i < set->count; i++) {
+        char url[ADDRESS_TEXT_SIZE + 16];
+        address_url(url, sizeof(url), &set->items[i]->address);
+        buf_printf(out, "%s\"", i ? "," : "");
+        buf_add_json(out, slice_of(url));
+        buf_add_string(out, "\"");
+    }
+    buf_add_string(out, "]");
+}
+
+static void json_sums(struct buf *out, const struct scoreboard_sums *sums)
+{
+    buf_printf(out, "\"requests\":%" PRIu64 ",\"connections_accepted\":%" PRIu64
+               ",\"bytes_sent\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"timeouts\":%" PRIu64
+               ",\"cut\":%" PRIu64 ",\"responses\":{",
+               sums->requests, sums->connections, sums->bytes_sent, sums->refused, sums->timeouts,
+               sums->cut);
+    for (unsigned i = 1; i < SCOREBOARD_CLASSES; i++)
+        buf_printf(out, "%s\"%uxx\":%" PRIu64, i > 1 ? "," : "", i, sums->responses[i]);
+    buf_add_string(out, "}");
+}
+
+static void json_children(struct buf *out, const struct master *master)
+{
+    bool is_first = true;
+    buf_add_string(out, "\"children\":[");
+    for (const struct child *c = next_in_order(master, NULL); c; c = next_in_order(master, c)) {
+        struct row row;
+        read_row(&row, c);
+        buf_printf(out, "%s{\"role\":\"%s\",\"worker\":%u,\"pid\":%d,\"generation\":%" PRIu64
+                   ",\"state\":\"%s\",\"age_seconds\":%.3f,\"connections\":%u,\"idle\":%u"
+                   ",\"restarts\":%u,",
+                   is_first ? "" : ",", row.role, row.worker, row.pid, row.generation, row.state,
+                   (double)row.since / 1e9, row.open, row.idle, row.restarts);
+        json_string(out, "answering", row.request[0] ? row.request : NULL);
+        buf_add_string(out, ",");
+        json_sums(out, &row.sums);
+        buf_add_string(out, "}");
+        is_first = false;
+    }
+    buf_add_string(out, "]");
+}
+
+static void json_events(struct buf *out, const struct scoreboard_master *board)
+{
+    buf_printf(out, "\"reloads\":%" PRIu64 ",\"reload_failures\":%" PRIu64
+               ",\"last_reload\":{", board->reloads, board->reload_failures);
+    json_string(out, "outcome", outcome(board));
+    buf_add_string(out, ",");
+    json_time(out, "time", board->last_reload_realtime);
+    buf_add_string(out, ",");
+    json_string(out, "text", board->last_reload_realtime ? board->last_reload : NULL);
+    buf_printf(out, "},\"crashes\":%" PRIu64 ",\"last_crash\":{", board->crashes);
+    json_time(out, "time", board->last_crash_realtime);
+    buf_add_string(out, ",");
+    json_string(out, "text", board->last_crash_realtime ? board->last_crash : NULL);
+    buf_add_string(out, "},");
+}
+
+int status_json(struct buf *out, struct master *master)
+{
+    const struct scoreboard_master *board = &master->scoreboard->master;
+    const struct generation *current = master->current;
+    struct scoreboard_sums sums;
+    const char *changed = NULL;
+    scoreboard_sum(master->scoreboard, &sums);
+    buf_printf(out, "{\"version\":\"" PACKAGE_VERSION "\",\"pid\":%d,\"generation\":%" PRIu64
+               ",\"uptime_seconds\":%.3f,", atomic_load(&board->pid),
+               current ? current->number : 0, (double)(clock_monotonic() - board->started) / 1e9);
+    json_time(out, "started", board->started_realtime);
+    buf_printf(out, ",\"ready\":%s,", atomic_load(&board->is_ready) ? "true" : "false");
+    json_string(out, "reason", board->reason[0] ? board->reason : NULL);
+    buf_printf(out, ",\"workers\":%u,\"serving\":%u,", current ? current->workers : 0,
+               current ? generation_serving(current) : 0);
+    if (current) {
+        json_urls(out, "listening", &current->listeners);
+        buf_add_string(out, ",");
+        json_urls(out, "admin", &current->admin_listeners);
+        buf_add_string(out, ",");
+        json_string(out, "config", current->conf->file);
+        buf_printf(out, ",\"drift\":%s,",
+                   conf_has_drifted(current->conf, &changed) ? "true" : "false");
+    }
+    json_events(out, board);
+    json_sums(out, &sums);
+    buf_add_string(out, ",");
+    json_children(out, master);
+    return buf_add_string(out, "}\n");
+}
