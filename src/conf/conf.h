@@ -177,8 +177,8 @@ bool conf_has_drifted(const struct conf *conf, const char **changed);
 /*
  * Only the path of the control socket, from a file that may be broken elsewhere (or missing: `file`
  * may be NULL for the default one), for control clients: *path is malloced, or NULL for "off".
- * Looks into the fragments too. Falls back to the default: /run/hayate/control if that directory
- * is there (or we are root), else $XDG_RUNTIME_DIR/hayate/control, else "off". -1: ENOMEM.
+ * Looks into the fragments too. Falls back to the default that a master of this account would
+ * take; when no socket is there, to /run/hayate/control if there is that directory. -1: ENOMEM.
  */
 int conf_find_control(const char *file, char **path);
 

@@ -13,11 +13,11 @@ enum control_result {
 };
 
 /*
- * The default path, malloced: /run/hayate/control for root and where that directory is fit, else
- * $XDG_RUNTIME_DIR/hayate/control. A master needs to write there (`is_master`); a client needs
- * only that it is there.
+ * The default path, malloced: /run/hayate/control for root and for whoever may write there, else
+ * $XDG_RUNTIME_DIR/hayate/control. A client looks for a master of its own account by the same
+ * rule, and when there is none, for the system's.
  */
-enum control_result control_default(char **path, bool is_master);
+enum control_result control_default(char **path, bool is_client);
 
 /* Does the path of a socket fit the kernel's sun_path? */
 bool control_fits(const char *path);

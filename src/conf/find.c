@@ -125,7 +125,7 @@ int conf_find_control(const char *file, char **path)
         *path = found;
         return 0;
     }
-    if (control_default(path, false) == CONTROL_FAILED) {
+    if (control_default(path, true) == CONTROL_FAILED) {
         errno = ENOMEM;
         return -1;
     }

@@ -21,7 +21,7 @@ int load_control(struct load *load, const struct schema_row *row, struct load_sl
 
     if (slot.document->origin == LOAD_DEFAULTS) {
         load->conf->control_is_default = true;
-        switch (control_default(path, true)) {
+        switch (control_default(path, false)) {
         case CONTROL_FAILED:
             return load_no_memory(load);
         case CONTROL_OFF:

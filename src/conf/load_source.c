@@ -154,7 +154,7 @@ static int load_fragment(struct load *load, const struct schema_row *row, struct
         return 0;
     if (source_read(&bytes, path, fault) == -1) {
         buf_fini(&bytes);
-        return load_refuse_value(load, row, slot, "%s: %s", path, fault);
+        return load_refuse_value(load, row, slot, "%s %s", path, fault);
     }
     size_t skip = is_relative && directory ? strlen(directory) : 0;
     if (skip > 0)
@@ -217,7 +217,7 @@ static int load_pattern(struct load *load, const struct schema_row *row, struct 
     if (!pattern || keep_pattern(load, pattern) == -1)
         return -1;
     if (source_match(&matches, pattern) == -1)
-        return load_refuse_value(load, row, slot, "%s: %s", name, strerror(errno));
+        return load_refuse_value(load, row, slot, "%s cannot be read: %s", name, strerror(errno));
     for (size_t i = 0; i < matches.count && result == 0; i++)
         result = load_fragment(load, row, slot, matches.paths[i], name[0] != '/');
     source_matches_free(&matches);

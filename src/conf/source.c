@@ -59,7 +59,7 @@ int source_read(struct buf *out, const char *path, char fault[SOURCE_FAULT_SIZE]
         if (fd == -1 && errno == ENXIO)
             snprintf(fault, SOURCE_FAULT_SIZE, "is a socket or device, not a regular file");
         else
-            snprintf(fault, SOURCE_FAULT_SIZE, "%s", strerror(errno));
+            snprintf(fault, SOURCE_FAULT_SIZE, "cannot be read: %s", strerror(errno));
     } else if (!S_ISREG(status.st_mode)) {
         snprintf(fault, SOURCE_FAULT_SIZE, "%s", kind_of(status.st_mode));
         errno = EINVAL;
@@ -67,7 +67,7 @@ int source_read(struct buf *out, const char *path, char fault[SOURCE_FAULT_SIZE]
         out->length = 0;
         result = read_all(out, fd, (size_t)status.st_size);
         if (result == -1)
-            snprintf(fault, SOURCE_FAULT_SIZE, "%s", strerror(errno));
+            snprintf(fault, SOURCE_FAULT_SIZE, "cannot be read: %s", strerror(errno));
     }
     fd_close(&fd);
     return result;

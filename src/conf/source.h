@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 
-/* For what is wrong with a file: "is a directory", "No such file or directory". */
+/* For what is wrong with a file: "is a directory, not a file", "cannot be read: Permission denied". */
 #define SOURCE_FAULT_SIZE 128
 
 /* Adds the bytes of the file at `path`. -1 with errno and the fault (EINVAL: not one to read). */

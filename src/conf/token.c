@@ -13,7 +13,9 @@
 
 void token_reader_init(struct token_reader *reader, struct slice text)
 {
-    *reader = (struct token_reader){ .at = text.data, .end = text.data + text.length, .line = 1 };
+    /* Nothing may come as NULL, which has no end to add to. */
+    const char *start = text.length > 0 ? text.data : "";
+    *reader = (struct token_reader){ .at = start, .end = start + text.length, .line = 1 };
 }
 
 static bool is_digit(char c)

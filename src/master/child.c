@@ -106,6 +106,7 @@ _Noreturn static void become(const struct child *child, int channel)
         .scoreboard = child->master->scoreboard,
         .mine = child->slot,
         .nsockets = add_sockets(NULL, set, workers),
+        .tally = is_admin ? NULL : generation->tally,
         .channel = channel,
         .watchdog = child->master->watchdog.fd,
         .access = is_admin ? SINK_INIT : generation->access,

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/scoreboard.h"
+#include "base/tally.h"
 #include "conf/conf.h"
 #include "master/child.h"
 #include "master/master.h"
@@ -182,6 +183,7 @@ struct generation *generation_new(struct master *master, struct conf *conf,
     generation->number = ++master->numbers;
     generation->began = clock_monotonic();
     generation->log = generation->access = SINK_INIT;
+    generation->tally_fd = -1;
     generation->workers = count_workers(conf);
     if (generation_open_logs(conf, &generation->log, &generation->access, error) == -1)
         goto failed;
@@ -189,7 +191,8 @@ struct generation *generation_new(struct master *master, struct conf *conf,
     if (prepare_listeners(generation, error) == -1)
         goto failed;
     share_connections(generation);
-    if (make_members(generation) == -1) {
+    if (make_members(generation) == -1 ||
+        !(generation->tally = tally_new(conf->nroutes, &generation->tally_fd))) {
         snprintf(error->text, sizeof(error->text), "out of memory");
         goto failed;
     }
@@ -209,6 +212,8 @@ void generation_free(struct generation *generation)
     listener_set_free(&generation->control);
     sink_close(&generation->log);
     sink_close(&generation->access);
+    tally_free(generation->tally, generation->conf->nroutes);
+    fd_close(&generation->tally_fd);
     free(generation->members);
     free(generation->keepers);
     conf_free(generation->conf);

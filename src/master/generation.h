@@ -20,6 +20,7 @@
 struct child;
 struct conf;
 struct master;
+struct tally;
 
 enum generation_state {
     GENERATION_PREPARING,
@@ -56,6 +57,8 @@ struct generation {
     unsigned nchildren;     /* processes of this generation that live, whatever they do */
     struct child **keepers; /* who serves the queue of each socket slot; NULL: nobody */
     unsigned nkeepers;
+    struct tally *tally;    /* counters of its children, by route and latency */
+    int tally_fd;
     unsigned connections;   /* share of a worker; 0: unlimited */
 };
 

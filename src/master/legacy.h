@@ -1,7 +1,7 @@
 /*
  * legacy: what crosses exec in a binary upgrade, laid out so that two versions agree on it.
  *
- * A memfd holds one struct legacy, then its sockets and children. Descriptors are numbers, which
+ * A memfd holds one struct legacy, then its sockets, children and generations. Descriptors are numbers, which
  * exec keeps when close-on-exec is cleared: cleared just before, set again just after. The new
  * binary reads the version before anything else; a version it does not know fails the upgrade, and
  * the old binary goes on. Fields are only ever added, at the ends and in the padding, each with a
@@ -47,6 +47,15 @@ struct legacy_child {
     uint32_t restarts, failures;
 };
 
+/* One generation that has children still: its counters must not be lost. */
+struct legacy_generation {
+    uint64_t number;
+    int32_t tally_fd;
+    uint32_t nroutes;
+    uint32_t routes; /* offset of their paths, each NUL-terminated */
+    uint32_t reserved;
+};
+
 struct legacy {
     uint64_t magic;
     uint32_t version;
@@ -62,11 +71,12 @@ struct legacy {
     int64_t started;     /* of the first binary, monotonic ns */
     uint32_t nsockets, sockets; /* count, and offset of the first */
     uint32_t nchildren, children;
+    uint32_t ngenerations, generations;
 };
 
 _Static_assert(sizeof(struct legacy_socket) == 40, "the layout is shared with other versions");
 _Static_assert(sizeof(struct legacy_child) == 48, "the layout is shared with other versions");
-_Static_assert(offsetof(struct legacy, generation) == 48 && sizeof(struct legacy) == 80,
+_Static_assert(offsetof(struct legacy, generation) == 48 && sizeof(struct legacy) == 88,
                "the layout is shared with other versions");
 
 #endif

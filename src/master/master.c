@@ -248,6 +248,7 @@ static void free_ended(struct master *master)
         }
         *link = generation->next;
         log_debug("generation %" PRIu64 " has ended", generation->number);
+        totals_add(&master->totals, generation);
         generation_free(generation);
     }
 }
@@ -291,6 +292,7 @@ static void fini(struct master *master)
     free_ended(master);
     if (master->current)
         generation_free(master->current);
+    totals_fini(&master->totals);
     control_free(master->control);
     notify_free(master->notify);
     watchdog_fini(master);

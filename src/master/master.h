@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "master/generation.h"
+#include "master/totals.h"
 #include "master/watchdog.h"
 
 struct child;
@@ -51,6 +52,7 @@ struct master {
     struct generation *next;     /* is being prepared */
     struct generation *draining; /* list of those that end */
     uint64_t numbers;            /* generations made so far */
+    struct totals totals;        /* of those that have ended */
     struct child *children;      /* list of all that live */
     struct master_round reload;
     struct master_round reopen;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/scoreboard.h"
+#include "base/tally.h"
 #include "conf/conf.h"
 #include "master/child.h"
 #include "master/master.h"
@@ -193,16 +194,22 @@ static void json_urls(struct buf *out, const char *key, const struct listener_se
     buf_add_string(out, "]");
 }
 
+static void json_responses(struct buf *out, const uint64_t responses[TALLY_CLASSES])
+{
+    buf_add_string(out, "{");
+    for (unsigned i = 1; i < TALLY_CLASSES; i++)
+        buf_printf(out, "%s\"%uxx\":%" PRIu64, i > 1 ? "," : "", i, responses[i]);
+    buf_add_string(out, "}");
+}
+
 static void json_sums(struct buf *out, const struct scoreboard_sums *sums)
 {
     buf_printf(out, "\"requests\":%" PRIu64 ",\"connections_accepted\":%" PRIu64
                ",\"bytes_sent\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"timeouts\":%" PRIu64
-               ",\"cut\":%" PRIu64 ",\"responses\":{",
+               ",\"cut\":%" PRIu64 ",\"responses\":",
                sums->requests, sums->connections, sums->bytes_sent, sums->refused, sums->timeouts,
                sums->cut);
-    for (unsigned i = 1; i < SCOREBOARD_CLASSES; i++)
-        buf_printf(out, "%s\"%uxx\":%" PRIu64, i > 1 ? "," : "", i, sums->responses[i]);
-    buf_add_string(out, "}");
+    json_responses(out, sums->responses);
 }
 
 static void json_children(struct buf *out, const struct master *master)
@@ -242,6 +249,34 @@ static void json_events(struct buf *out, const struct scoreboard_master *board)
     buf_add_string(out, "},");
 }
 
+/* The buckets are cumulative, as Prometheus has them. */
+static void json_totals(struct buf *out, const struct master *master)
+{
+    struct totals totals;
+    uint64_t count = 0;
+    totals_read(&totals, master);
+    buf_add_string(out, "\"routes\":[");
+    for (size_t i = 0; i < totals.nroutes; i++) {
+        buf_printf(out, "%s{", i ? "," : "");
+        json_string(out, "path", totals.routes[i].path);
+        buf_add_string(out, ",\"responses\":");
+        json_responses(out, totals.routes[i].responses);
+        buf_add_string(out, "}");
+    }
+    buf_add_string(out, "],\"latency\":{\"buckets\":[");
+    for (unsigned i = 0; i < TALLY_BUCKETS; i++) {
+        count += totals.latency[i];
+        if (tally_bounds[i] == INT64_MAX)
+            buf_printf(out, ",{\"le\":null,\"count\":%" PRIu64 "}", count);
+        else
+            buf_printf(out, "%s{\"le\":%g,\"count\":%" PRIu64 "}", i ? "," : "",
+                       (double)tally_bounds[i] / 1e9, count);
+    }
+    buf_printf(out, "],\"sum_seconds\":%.6f,\"count\":%" PRIu64 "},",
+               (double)totals.latency_sum / 1e9, count);
+    totals_fini(&totals);
+}
+
 int status_json(struct buf *out, struct master *master)
 {
     const struct scoreboard_master *board = &master->scoreboard->master;
@@ -269,6 +304,7 @@ int status_json(struct buf *out, struct master *master)
     json_events(out, board);
     json_sums(out, &sums);
     buf_add_string(out, ",");
+    json_totals(out, master);
     json_children(out, master);
     return buf_add_string(out, "}\n");
 }

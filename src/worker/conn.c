@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/tally.h"
 #include "worker/conns.h"
 #include "worker/late.h"
 #include "worker/serve.h"
@@ -167,6 +168,14 @@ static void keep(struct conn *conn, struct slice rest)
     held->input = input;
 }
 
+/* The batch is written: its answers took as long as this turn of the loop has till now. */
+static void count_batch(struct conns *conns)
+{
+    if (conns->answers > 0)
+        tally_latency(conns->tally, clock_monotonic() - conns->now, conns->answers);
+    conns->answers = 0;
+}
+
 /* Works on `fresh` behind what is held, and sends the answers. If the kernel does not take all of
  * them, what is left of the input waits too, and the loop says when to go on. */
 static void advance(struct conn *conn, struct slice fresh)
@@ -182,6 +191,7 @@ static void advance(struct conn *conn, struct slice fresh)
         keep(conn, (struct slice){ bytes.data + used, bytes.length - used });
     if (!has_output(conn))
         flush(conn);
+    count_batch(conn_conns(conn));
 }
 
 static void watch(struct conn *conn, int events)

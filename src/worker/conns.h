@@ -27,6 +27,7 @@ struct late;
 struct response_errors;
 struct routes;
 struct scoreboard_slot;
+struct tally;
 
 /* Bytes read at once. */
 #define CONNS_INPUT (64 * 1024)
@@ -39,6 +40,7 @@ struct conns {
     size_t nroutes;
     struct scoreboard *scoreboard; /* may be NULL */
     struct scoreboard_slot *slot;
+    struct tally *tally; /* may be NULL */
     struct access access;
     unsigned share;             /* connections at most; 0: unlimited */
     unsigned share_per_address; /* of them from one address; 0: unlimited */
@@ -66,6 +68,7 @@ struct conns {
     unsigned open;
     unsigned refused; /* of them, those that only get a 503 */
     unsigned waiting; /* late answers */
+    unsigned answers; /* given in this batch, whose latency is not yet counted */
     struct log_limit limit;
 };
 

@@ -17,6 +17,7 @@
 struct conf;
 struct scoreboard;
 struct scoreboard_slot;
+struct tally;
 
 /* One listening socket. `slot` tells whose queue it is: a worker watches those of its own slot,
  * the shared ones, and those it was told to take (CHANNEL_TAKE). */
@@ -41,6 +42,8 @@ struct heritage {
 
     const struct heritage_socket *sockets; /* those of this role only */
     size_t nsockets;
+
+    struct tally *tally; /* counters by route and latency; NULL: none (admin) */
 
     int channel;        /* to the master */
     int watchdog;       /* eventfd: written when this child leaves idle unwatched; -1: none */

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/scoreboard.h"
+#include "base/tally.h"
 #include "http/body.h"
 #include "http/request.h"
 #include "http/route.h"
@@ -71,9 +72,23 @@ static void log_answer(const struct serve *serve, unsigned status, size_t body)
     access_add(access, &entry);
 }
 
+/* By route and latency. An answer that waited has its own latency, the others of a batch share
+ * one, taken when it was written: a clock is not read for each. */
+static void count_in_tally(const struct serve *serve, unsigned status)
+{
+    struct conns *conns = conn_conns(serve->conn);
+    const struct conf_route *route = serve->exchange.route;
+    tally_response(conns->tally, route ? (size_t)(route - conns->routes) : conns->nroutes, status);
+    if (serve == &conns->serve)
+        conns->answers++;
+    else
+        tally_latency(conns->tally, clock_monotonic() - serve->began, 1);
+}
+
 static void count_answer(const struct serve *serve, unsigned status)
 {
-    struct scoreboard_counters *counters = &conn_conns(serve->conn)->slot->counters;
+    struct conns *conns = conn_conns(serve->conn);
+    struct scoreboard_counters *counters = &conns->slot->counters;
     unsigned class = status / 100;
     if (serve->conn->is_own)
         return;
@@ -81,6 +96,8 @@ static void count_answer(const struct serve *serve, unsigned status)
         scoreboard_add(&counters->requests, 1);
     if (class < SCOREBOARD_CLASSES)
         scoreboard_add(&counters->responses[class], 1);
+    if (conns->tally)
+        count_in_tally(serve, status);
 }
 
 static bool is_last(const struct serve *serve)

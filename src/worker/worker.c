@@ -374,6 +374,7 @@ static int init_conns(struct worker *worker)
         .routes = heritage->is_admin ? worker->admin_routes : conf->routes,
         .nroutes = heritage->is_admin ? worker->nadmin_routes : conf->nroutes,
         .scoreboard = heritage->scoreboard,
+        .tally = heritage->tally,
         .slot = heritage->mine,
         .share = heritage->connections,
         .share_per_address = share_of(conf->limits.per_address, heritage),
