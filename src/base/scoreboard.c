@@ -62,6 +62,8 @@ struct scoreboard_slot *scoreboard_take(struct scoreboard *scoreboard, enum scor
 {
     for (size_t i = 0; i < SCOREBOARD_SLOTS; i++) {
         struct scoreboard_slot *slot = &scoreboard->slot[i];
+        if (i >= atomic_load(&scoreboard->used))
+            atomic_store(&scoreboard->used, (uint32_t)i + 1);
         if (atomic_load(&slot->role) == SCOREBOARD_FREE) {
             memset(slot, 0, sizeof(*slot));
             atomic_store(&slot->role, (uint32_t)role);
@@ -110,7 +112,8 @@ void scoreboard_sum(struct scoreboard *scoreboard, struct scoreboard_sums *sums)
     for (int attempt = 0; attempt < 1000; attempt++) {
         before = atomic_load(&scoreboard->master.sequence);
         scoreboard_read_counters(&scoreboard->master.totals, sums);
-        for (size_t i = 0; i < SCOREBOARD_SLOTS; i++) {
+        uint32_t used = atomic_load(&scoreboard->used);
+        for (size_t i = 0; i < used && i < SCOREBOARD_SLOTS; i++) {
             const struct scoreboard_slot *slot = &scoreboard->slot[i];
             if (atomic_load(&slot->role) != SCOREBOARD_FREE)
                 add_counters(&slot->counters, sums);

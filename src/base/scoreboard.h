@@ -119,6 +119,7 @@ struct scoreboard {
     uint32_t size;      /* bytes of the whole mapping */
     uint32_t slot_size; /* bytes */
     uint32_t slots;
+    _Atomic uint32_t used; /* slots ever taken: a look at those beyond would cost their memory */
     _Alignas(64) struct scoreboard_master master;
     _Alignas(64) struct scoreboard_slot slot[SCOREBOARD_SLOTS];
 };
