@@ -259,6 +259,57 @@ START_TEST(what_is_there_is_respected)
 }
 END_TEST
 
+/* A connection that we closed stays in TIME_WAIT, and must not keep the next start from binding. */
+START_TEST(time_wait_does_not_block_the_next_start)
+{
+    struct listener_set set;
+    struct listener_error error = { "" };
+    char text[32], byte;
+    ck_assert_int_eq(prepare(&set, "127.0.0.1:0", 2, NULL, &error), 0);
+    ck_assert_int_eq(listener_set_commit(&set, 16, &error), 0);
+    struct sockaddr_in address = set.items[0]->address.v4;
+    snprintf(text, sizeof(text), "127.0.0.1:%u", ntohs(address.sin_port));
+    int client = socket(AF_INET, SOCK_STREAM, 0), server = -1;
+    ck_assert_int_eq(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
+    for (unsigned i = 0; server == -1 && i < 2; i++)
+        server = accept(set.items[0]->fds[i], NULL, NULL);
+    ck_assert_int_ne(server, -1);
+    close(server);
+    ck_assert_int_eq(read(client, &byte, 1), 0);
+    close(client);
+    listener_set_free(&set);
+    int result = prepare(&set, text, 2, NULL, &error);
+    ck_assert_msg(result == 0, "%s", error.text);
+    listener_set_free(&set);
+}
+END_TEST
+
+/* Every path that check takes must be one that a start can bind: there and gone again. */
+START_TEST(long_unix_paths)
+{
+    struct listener_set set;
+    struct listener_error error = { "" };
+    char folder[120] = "/tmp/hayate-long-XXXXXX", text[140];
+    struct stat status;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    size_t length = strlen(folder);
+    if (_i > 0) { /* so long a folder that no temporary name fits */
+        snprintf(folder + length, sizeof(folder) - length, "/%0*d", 105 - 1 - (int)length, 0);
+        ck_assert_int_eq(mkdir(folder, 0700), 0);
+    }
+    int rest = 107 - 1 - (int)strlen(folder);
+    snprintf(text, sizeof(text), "unix:%s/%0*d", folder, rest, 0);
+    ck_assert_uint_eq(strlen(text), 5 + 107);
+    int result = prepare(&set, text, 1, NULL, &error);
+    ck_assert_msg(result == 0, "%s", error.text);
+    ck_assert_int_eq(listener_set_commit(&set, 16, &error), 0);
+    ck_assert_int_eq(stat(text + 5, &status), 0);
+    listener_set_free(&set);
+    ck_assert_int_eq(stat(text + 5, &status), -1);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("listener");
@@ -270,6 +321,8 @@ int main(void)
     tcase_add_test(tests, a_dropped_set_leaves_no_trace);
     tcase_add_test(tests, a_wildcard_has_one_port);
     tcase_add_loop_test(tests, our_own_overlap_is_none, 0, 2);
+    tcase_add_test(tests, time_wait_does_not_block_the_next_start);
+    tcase_add_loop_test(tests, long_unix_paths, 0, 2);
     tcase_add_loop_test(tests, unix_sockets_appear_at_commit, 0, 2);
     tcase_add_loop_test(tests, what_is_there_is_respected, 0, 3);
     return suite_run(suite);

@@ -26,8 +26,8 @@ static int read_file(struct buf *out, const char *path)
     ssize_t got = -1;
     if (fd == -1)
         return -1;
-    while (buf_reserve(out, 1024) == 0) {
-        got = read(fd, out->data + out->length, 1024);
+    while (buf_reserve(out, 4096) == 0) {
+        got = read(fd, out->data + out->length, 4096);
         if (got == -1 && errno == EINTR)
             continue;
         if (got <= 0)

@@ -13,7 +13,7 @@
 #include "http/request.h"
 
 static const char usage[] =
-    "usage: hayate [-c FILE] [-o KEY=VALUE]...     serve, in the foreground\n"
+    "usage: hayate [run] [-c FILE] [-o KEY=VALUE]...   serve, in the foreground\n"
     "       hayate check [-c FILE] [-o KEY=VALUE]...   validate the configuration (also -t)\n"
     "       hayate config [-c FILE] [-o KEY=VALUE]... | --running\n"
     "                                              print the effective configuration\n"
@@ -33,10 +33,13 @@ static const char usage[] =
 static const struct {
     const char *name;
     int (*run)(const struct command_options *options);
+    bool reads_config; /* it loads the configuration, and takes -o */
 } commands[] = {
-    { "check", command_check },   { "config", command_config }, { "reload", command_reload },
-    { "status", command_status }, { "stop", command_stop },     { "reopen", command_reopen },
-    { "upgrade", command_upgrade }, { "probe", command_probe }, { "run", command_run },
+    { "check", command_check, true },      { "config", command_config, true },
+    { "reload", command_reload, false },   { "status", command_status, false },
+    { "stop", command_stop, false },       { "reopen", command_reopen, false },
+    { "upgrade", command_upgrade, false }, { "probe", command_probe, true },
+    { "run", command_run, true },
 };
 
 enum { OPTION_CONTROL = 256, OPTION_JSON, OPTION_RUNNING };
@@ -172,6 +175,12 @@ static int dispatch(const struct parsed *parsed, int argc, char **argv)
         if (optind < argc)
             return command_fail(COMMAND_USAGE, "%s: too many arguments: \"%s\"", name,
                                 argv[optind]);
+        if (options.overrides[0] && !commands[i].reads_config)
+            return command_fail(COMMAND_USAGE, "-o goes with run, check, config and probe; the "
+                                               "running server keeps those it was started with");
+        if (options.control && commands[i].reads_config && !options.is_running)
+            return command_fail(COMMAND_USAGE, "--control goes with the commands that ask the "
+                                               "running server; here it is -o control=PATH");
         if (options.is_json && commands[i].run != command_status)
             return command_fail(COMMAND_USAGE, "--json goes with status");
         if (options.is_running && commands[i].run != command_config)

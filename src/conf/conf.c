@@ -101,13 +101,6 @@ void schema_free_value(const struct schema_row *row, void *base)
         listen_free(listen, count);
         break;
     }
-    case SCHEMA_ROUTES: {
-        struct conf *conf = base;
-        for (size_t i = 0; i < conf->nroutes; i++)
-            route_fini(&conf->routes[i]);
-        free(conf->routes);
-        break;
-    }
     case SCHEMA_BOOL:
     case SCHEMA_NUMBER:
     case SCHEMA_INT:
@@ -116,6 +109,7 @@ void schema_free_value(const struct schema_row *row, void *base)
     case SCHEMA_CHOICE:
     case SCHEMA_WORKERS:
     case SCHEMA_INCLUDE:
+    case SCHEMA_ROUTES:
     case SCHEMA_GROUP:
     case SCHEMA_LATER:
         break;
@@ -128,6 +122,9 @@ void conf_free(struct conf *conf)
         return;
     for (size_t i = 0; i < schema_nrows; i++)
         schema_free_value(&schema_rows[i], conf);
+    for (size_t i = 0; i < conf->nroutes; i++)
+        route_fini(&conf->routes[i]);
+    free(conf->routes);
     for (size_t i = 0; i < conf->nsources; i++) {
         free(conf->sources[i].path);
         free(conf->sources[i].bytes);

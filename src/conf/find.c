@@ -40,11 +40,8 @@ static char *take_string(struct token_reader *reader)
         has_some = true;
     }
     const char *string = has_some ? buf_string(&raw) : NULL;
-    if (string && expand(&expanded, string, fault) != EXPAND_DONE) {
+    if (string && (expand(&expanded, string, fault) != EXPAND_DONE || !buf_string(&expanded)))
         buf_fini(&expanded);
-    } else if (string && !buf_string(&expanded)) {
-        buf_fini(&expanded);
-    }
     buf_fini(&raw);
     return expanded.data;
 }

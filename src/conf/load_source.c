@@ -75,7 +75,10 @@ int load_file(struct load *load)
     }
     load->conf->file = source_absolute(name);
     if (!load->conf->file) {
+        int error = errno;
         buf_fini(&bytes);
+        if (error == ENOMEM)
+            return load_no_memory(load);
         return refuse_file(load, name, "the working directory has no path: wants an absolute one");
     }
     return load_text(load, name, load->conf->file, false, &bytes);
@@ -99,6 +102,9 @@ static int load_override(struct load *load, const char *key, const char *value)
             result = load_no_memory(load);
         else
             result = load_document_parse(load, document, buf_slice(&text));
+        if (result == -1 && value[0] == '[' && strstr(value, "]:"))
+            load_refuse(load, document, NULL, "an IPv6 address wants quotes here: %s=\"%s\"", key,
+                        value);
     } else {
         result = load_document_string(load, document, value);
     }
@@ -175,7 +181,8 @@ static int keep_pattern(struct load *load, char *pattern)
     char **grown = realloc(internal->patterns, (internal->npatterns + 1) * sizeof(*grown));
     if (!grown) {
         free(pattern);
-        return load_no_memory(load);
+        load_no_memory(load);
+        return -1;
     }
     internal->patterns = grown;
     internal->patterns[internal->npatterns++] = pattern;

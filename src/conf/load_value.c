@@ -67,16 +67,21 @@ int load_string(struct load *load, const struct schema_row *row, struct load_slo
     struct buf expanded = { 0 };
 
     *string = NULL;
-    if (config_setting_type(slot.setting) != CONFIG_TYPE_STRING)
-        return load_refuse_type(load, row, slot);
+    if (config_setting_type(slot.setting) != CONFIG_TYPE_STRING) {
+        load_refuse_type(load, row, slot);
+        return -1;
+    }
     enum expand_result result = expand(&expanded, config_setting_get_string(slot.setting), fault);
     if (result == EXPAND_DONE && buf_string(&expanded)) {
         *string = expanded.data;
         return 0;
     }
     buf_fini(&expanded);
-    return result == EXPAND_REFUSED ? load_refuse_value(load, row, slot, "%s", fault)
-                                    : load_no_memory(load);
+    if (result == EXPAND_REFUSED)
+        load_refuse_value(load, row, slot, "%s", fault);
+    else
+        load_no_memory(load);
+    return -1;
 }
 
 static int load_bool(struct load *load, const struct schema_row *row, struct load_slot slot,
@@ -174,16 +179,18 @@ static int load_field(struct load *load, const struct schema_row *row, struct lo
             fields->items = grown;
         else
             result = load_no_memory(load);
-    }
-    for (size_t i = 0; i < values.count; i++) {
-        char *name = result == 0 ? strdup(config_setting_name(slot.setting)) : NULL;
-        if (name) {
+        for (size_t i = 0; grown && i < values.count; i++) {
+            char *name = strdup(config_setting_name(slot.setting));
+            if (!name) {
+                result = load_no_memory(load);
+                break;
+            }
             fields->items[fields->count++] = (struct conf_field){ name, values.items[i] };
-        } else {
-            free(values.items[i]);
-            result = result == 0 ? load_no_memory(load) : -1;
+            values.items[i] = NULL;
         }
     }
+    for (size_t i = 0; i < values.count; i++)
+        free(values.items[i]);
     free(values.items);
     return result;
 }

@@ -63,7 +63,7 @@ const struct schema_row schema_rows[] = {
       .purpose = "connections of the whole server" },
     { "limits.per_address", SCHEMA_NUMBER, "0", 1, 10000000, true, AT(limits.per_address),
       .purpose = "connections of the whole server from one address" },
-    { "limits.header", SCHEMA_SIZE, "\"16k\"", 256, 16 * MIB, true, AT(limits.header),
+    { "limits.header", SCHEMA_SIZE, "\"16k\"", 256, 16 * MIB, false, AT(limits.header),
       .purpose = "bytes of the head of a request" },
     { "limits.body", SCHEMA_SIZE, "\"1m\"", 1, 1024 * GIB, true, AT(limits.body),
       .purpose = "bytes of the body of a request" },

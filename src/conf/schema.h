@@ -70,7 +70,7 @@ int schema_add_wanted(struct buf *out, const struct schema_row *row);
 /* The key below its group: "header" of "timeouts.header". */
 const char *schema_leaf(const struct schema_row *row);
 
-/* Frees what the row's value at `base` owns, if anything. */
+/* Frees what the row's value at `base` owns, if anything. Routes are not a value in this sense. */
 void schema_free_value(const struct schema_row *row, void *base);
 
 /* Is the row a member of the group called `group` (NULL: of the file itself)? */

@@ -55,7 +55,7 @@ static int render(struct buf *out, const struct response *response,
                   const struct response_form *form, const char *date, size_t *date_offset,
                   size_t *body_offset)
 {
-    struct pieces pieces;
+    struct pieces pieces = { 0 };
     cut(response, &pieces);
     struct slice all[] = {
         slice_of(pieces.line),
@@ -92,8 +92,9 @@ int response_prepare(struct response *response)
     size_t date_offset = 0, body_offset = 0;
     if (render(&out, response, &form, no_date, &date_offset, &body_offset) == -1)
         return -1;
+    char *fitting = realloc(out.data, out.length); /* it may live for long */
     response_fini(response);
-    response->bytes = out.data;
+    response->bytes = fitting ? fitting : out.data;
     response->length = out.length;
     response->head_length = body_offset;
     response->date_offset = date_offset;

@@ -16,9 +16,9 @@
 struct routes;
 
 /*
- * Compiles `count` paths, which must outlive the result; the index of a path is its name from then
- * on. NULL: ENOMEM. Duplicates must have been refused before (route_path_fault, and equality
- * after normalising).
+ * Compiles `count` paths, of which it keeps copies in normal form; the index of a path is its name
+ * from then on. NULL: ENOMEM. Faults (route_path_fault) and duplicates (equality after normalising)
+ * must have been refused before.
  */
 struct routes *routes_new(const struct slice *paths, size_t count);
 void routes_free(struct routes *routes);

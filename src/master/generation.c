@@ -69,6 +69,16 @@ static unsigned count_workers(const struct conf *conf)
     return workers;
 }
 
+/* The default's folder is ours to make: /run/hayate, or one in the user's runtime directory. */
+static void make_control_folder(const char *path)
+{
+    char folder[sizeof(((struct address *)0)->local.sun_path)];
+    mode_t mode = geteuid() == 0 ? 0755 : 0700;
+    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
+    if (mkdir(folder, mode) == 0)
+        chmod(folder, mode); /* whatever the umask took away */
+}
+
 static int prepare_control(struct generation *generation, const struct listener_set *const *held,
                            struct generation_error *error)
 {
@@ -80,9 +90,8 @@ static int prepare_control(struct generation *generation, const struct listener_
     char text[sizeof(((struct address *)0)->local.sun_path) + 8];
     struct conf_listen entry = { .text = text, .naddresses = 1 };
     snprintf(text, sizeof(text), "unix:%s", conf->control);
-    if (conf->control_is_default && strcmp(conf->control, "/run/hayate/control") == 0 &&
-        geteuid() == 0)
-        mkdir("/run/hayate", 0755);
+    if (conf->control_is_default)
+        make_control_folder(conf->control);
     const char *fault = NULL;
     if (address_parse(entry.addresses, text, &fault) == 0)
         snprintf(why.text, sizeof(why.text), "%s", fault);

@@ -56,7 +56,7 @@ static int set_flag(int fd, int level, int option, int value)
  * One socket of a TCP address. The first is bound exclusively: without SO_REUSEPORT the bind fails
  * when anybody listens there, whatever flags they use. After that the flag is set, so that our
  * siblings may join, and SO_REUSEADDR is cleared, so that a later exclusive bind of somebody else
- * fails while we are not yet listening.
+ * fails while we are not yet listening (it is set again once we are).
  */
 static int bind_tcp(const struct address *address, bool is_exclusive)
 {
@@ -101,6 +101,23 @@ static int unix_is_taken(const struct address *address)
     return is_alive;
 }
 
+/*
+ * The temporary name of a unix socket: its own with the pid behind it, shortened if it must be. A
+ * folder with so long a name that none fits leaves NULL, with errno 0: the socket is then bound in
+ * place. Malloced.
+ */
+static char *temporary_name(const char *path)
+{
+    char name[sizeof(((struct sockaddr_un *)0)->sun_path)], suffix[16];
+    size_t folder = (size_t)(strrchr(path, '/') - path) + 1, length = strlen(path);
+    size_t room = sizeof(name) - 1 - (size_t)snprintf(suffix, sizeof(suffix), ".%d", (int)getpid());
+    errno = 0;
+    if (room <= folder)
+        return NULL;
+    snprintf(name, sizeof(name), "%.*s%s", (int)(length < room ? length : room), path, suffix);
+    return strdup(name);
+}
+
 /* Binds under a temporary name beside the real one; the commit renames it, so that the name never
  * leads nowhere. */
 static int bind_unix(struct listener *listener, mode_t mode, struct listener_error *error)
@@ -115,21 +132,19 @@ static int bind_unix(struct listener *listener, mode_t mode, struct listener_err
     default:
         break;
     }
-    struct address temporary = listener->address;
-    int length = snprintf(temporary.local.sun_path, sizeof(temporary.local.sun_path), "%s.%d",
-                          listener->address.local.sun_path, (int)getpid());
-    if (length < 0 || (size_t)length >= sizeof(temporary.local.sun_path)) {
-        errno = ENAMETOOLONG;
-        return fail_at(error, &listener->address, "bind");
-    }
-    temporary.length = sizeof(temporary.local);
-    if (!(listener->temporary = strdup(temporary.local.sun_path)))
+    struct address bound = listener->address;
+    bound.length = sizeof(bound.local);
+    listener->temporary = temporary_name(bound.local.sun_path);
+    if (listener->temporary)
+        strcpy(bound.local.sun_path, listener->temporary);
+    else if (errno == ENOMEM)
         return fail(error, "out of memory");
-    unlink(listener->temporary); /* only a dead process of our pid can have left it */
+    unlink(bound.local.sun_path); /* what a dead process has left */
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     struct stat status;
-    if (fd == -1 || bind(fd, &temporary.any, temporary.length) == -1 ||
-        chmod(listener->temporary, mode) == -1 || stat(listener->temporary, &status) == -1) {
+    const char *path = bound.local.sun_path;
+    if (fd == -1 || bind(fd, &bound.any, bound.length) == -1 || chmod(path, mode) == -1 ||
+        stat(path, &status) == -1) {
         fail_at(error, &listener->address, "bind");
         fd_close(&fd);
         return -1;
@@ -377,6 +392,10 @@ static int listener_listen(struct listener *listener, int backlog, struct listen
     for (unsigned i = 0; i < listener->nfds; i++)
         if (listen(listener->fds[i], backlog) == -1)
             return fail_at(error, &listener->address, "listen on");
+    /* Connections inherit the flag, and those that we close stay in TIME_WAIT: without it they
+     * would keep the next start from an exclusive bind. Who listens is safe with it. */
+    for (unsigned i = 0; !listener->is_shared && i < listener->nfds; i++)
+        set_flag(listener->fds[i], SOL_SOCKET, SO_REUSEADDR, 1);
     if (listener->temporary) {
         if (rename(listener->temporary, listener->address.local.sun_path) == -1)
             return fail_at(error, &listener->address, "rename the socket to");

@@ -62,9 +62,10 @@ static void watch(struct accept *accept)
 
 static void pause_accept(struct accept *accept, int error)
 {
-    log_limited(&accept->limit, LOG_LEVEL_ERROR, "cannot accept connections for now: %s",
-                strerror(error));
-    accept->is_paused = true;
+    if (!accept->is_short)
+        log_limited(&accept->limit, LOG_LEVEL_ERROR, "cannot accept connections for now: %s",
+                    strerror(error));
+    accept->is_paused = accept->is_short = true;
     watch(accept);
     ev_timer_again(accept->conns->loop, &accept->retry);
 }
@@ -100,10 +101,12 @@ static int accept_some(struct accept_socket *socket, unsigned most)
         union accept_address address;
         socklen_t length = sizeof address;
         int fd = accept4(socket->fd, &address.any, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd != -1)
+        if (fd != -1) {
+            socket->accept->is_short = false;
             conns_open(conns, fd, &address.any);
-        else if (!is_passing(errno))
+        } else if (!is_passing(errno)) {
             return errno;
+        }
     }
     return 0;
 }

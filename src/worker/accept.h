@@ -24,7 +24,8 @@ struct accept {
     size_t nsockets;
     unsigned slot;
     bool is_started;
-    bool is_paused; /* out of descriptors or memory */
+    bool is_paused; /* out of descriptors or memory: watches nothing */
+    bool is_short;  /* the same, until one was accepted again: said in the log */
     ev_timer retry;
     struct log_limit limit;
 };

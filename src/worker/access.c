@@ -64,7 +64,8 @@ static void put_escaped(struct pen *pen, struct slice text, size_t room)
     }
 }
 
-/* As buf_add_json, at most `room` bytes. */
+/* As buf_add_json, at most `room` bytes; and NUL becomes U+FFFD too, for many a reader of JSON
+ * refuses it. */
 static void put_json(struct pen *pen, struct slice text, size_t room)
 {
     const char *end = pen->at + room;
@@ -73,7 +74,7 @@ static void put_json(struct pen *pen, struct slice text, size_t room)
         size_t width = utf8_width(text.data + i, text.length - i);
         char piece[8];
         struct slice made = { piece, 0 };
-        if (width == 0)
+        if (width == 0 || c == 0)
             made = SLICE("\xef\xbf\xbd");
         else if (c < 0x20 || c == 0x7f)
             made.length = (size_t)snprintf(piece, sizeof piece, "\\u%04x", c);

@@ -32,8 +32,8 @@ struct late;
 
 /* What a connection keeps from one turn of the loop to the next. */
 struct conn_held {
-    struct buf input;  /* not worked on yet */
-    struct buf output; /* not sent yet */
+    struct buf input;         /* not worked on yet */
+    struct buf output;        /* not sent yet */
     struct request_scan scan; /* of the head that `input` begins with */
     int64_t began;            /* when the first byte of that head came */
     struct body body;         /* while is_in_body */

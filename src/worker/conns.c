@@ -75,8 +75,7 @@ int conns_init(struct conns *conns)
     conns->head_limits.header = (size_t)conns->conf->limits.header;
     conns->errors = response_errors_new();
     conns->input = malloc(CONNS_INPUT);
-    if (!conns->errors || !conns->input || index_routes(conns) == -1 ||
-        prepare_server(conns) == -1)
+    if (!conns->errors || !conns->input || index_routes(conns) == -1 || prepare_server(conns) == -1)
         return -1;
     conns->context = (struct answer_context){
         .scoreboard = conns->scoreboard,
@@ -223,4 +222,3 @@ void conns_close_idle(struct conns *conns)
             conn_dismiss(conn_of(entry));
     }
 }
-

@@ -29,11 +29,11 @@ struct heritage_socket {
 };
 
 struct heritage {
-    bool is_admin;       /* serves the admin listener, not the routes */
-    unsigned worker;     /* 1 to workers; 0 for admin */
-    unsigned slot;       /* socket slot: worker - 1; 0 for admin */
+    bool is_admin;   /* serves the admin listener, not the routes */
+    unsigned worker; /* 1 to workers; 0 for admin */
+    unsigned slot;   /* socket slot: worker - 1; 0 for admin */
     uint64_t generation;
-    unsigned workers;    /* in this generation */
+    unsigned workers;     /* in this generation */
     unsigned connections; /* this worker's share of limits.connections; 0: unlimited */
     const struct conf *conf;
 

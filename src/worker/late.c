@@ -79,8 +79,7 @@ struct late *late_new(const struct serve *serve, struct slice bytes)
     struct conn_held *held = conn_hold(conn);
     struct late *late = calloc(1, sizeof *late);
     char *head = malloc(length);
-    if (!held || !late || !head ||
-        request_move(&late->request, request, bytes.data, head) == -1) {
+    if (!held || !late || !head || request_move(&late->request, request, bytes.data, head) == -1) {
         free(head);
         free(late);
         conn->is_broken = true;

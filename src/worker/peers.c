@@ -81,8 +81,7 @@ static int grow(struct peers *peers)
     return 0;
 }
 
-enum peers_result peers_add(struct peers *peers, const struct scoreboard_peer *peer,
-                            unsigned limit)
+enum peers_result peers_add(struct peers *peers, const struct scoreboard_peer *peer, unsigned limit)
 {
     if (peer->family != AF_INET && peer->family != AF_INET6)
         return PEERS_EXEMPT;

@@ -207,8 +207,7 @@ static size_t skip_body(struct serve *serve, struct slice rest)
     if (result == BODY_MORE && rest.length > 0)
         result = body_feed(&body, rest, &used);
     /* Who waits for a 100 may or may not send the body after this (RFC 9110, 10.1.1). */
-    serve->closes =
-        result == BODY_REFUSED || request->expects_continue || request->expects_other;
+    serve->closes = result == BODY_REFUSED || request->expects_continue || request->expects_other;
     serve_now(serve);
     if (result == BODY_MORE && !conn->is_closing && conn_hold(conn)) {
         conn->held->body = body;

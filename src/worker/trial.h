@@ -16,9 +16,9 @@ struct conns;
 struct trial {
     struct conns *conns;
     ev_io io;
-    int fd;             /* -1: none, or over */
-    struct buf answer;  /* as far as it came */
-    unsigned status;    /* the one that is right */
+    int fd;            /* -1: none, or over */
+    struct buf answer; /* as far as it came */
+    unsigned status;   /* the one that is right */
     /* `fault` is NULL when the answer was right; the connection is still open for a moment. */
     void (*done)(struct trial *trial, const char *fault);
 };

@@ -64,7 +64,7 @@ static int tell(const struct worker *worker, enum channel_kind kind)
 
 /* A start that failed: the master hears why, and logs it. */
 __attribute__((format(printf, 2, 3))) _Noreturn static void fail(const struct worker *worker,
-                                                                  const char *format, ...)
+                                                                 const char *format, ...)
 {
     struct channel_message message = { .kind = CHANNEL_FAILED };
     va_list args;
@@ -403,8 +403,7 @@ static void init(struct worker *worker)
         fail(worker, "cannot make an event loop: %s", strerror(errno));
     start_watchers(worker);
     set_state(worker, SCOREBOARD_STARTING);
-    if (init_conns(worker) == -1 ||
-        accept_init(&worker->accept, &worker->conns, heritage) == -1)
+    if (init_conns(worker) == -1 || accept_init(&worker->accept, &worker->conns, heritage) == -1)
         fail(worker, "out of memory");
     if (trial_start(&worker->trial, &worker->conns, on_tried) == -1)
         fail(worker, "cannot send its own first request: %s", strerror(errno));
