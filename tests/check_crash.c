@@ -1,0 +1,419 @@
+/* Deaths and hangs, of workers and of the master. */
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/client.h"
+#include "support/json.h"
+#include "support/scratch.h"
+#include "support/server.h"
+#include "support/suite.h"
+#include "support/text.h"
+
+#define SPAN "[0-9]+(\\.[0-9]+)? (ms|s)"
+#define ROUTES                                             \
+    "routes = ( { path = \"/hello\" text = \"Hello\" },\n" \
+    "{ path = \"/never\" text = \"Never\" delay = \"1h\" }%s )\n"
+#define FAULT ",\n{ path = \"/crash\" fault = \"%s\" }"
+
+static void start(struct server *server, const char *routes, const char *more)
+{
+    server_start(server, &(struct server_options){
+                             .config = text_format(SERVER_BASE "%s%s",
+                                                   text_replace(ROUTES, "%s", routes), more) });
+}
+
+/* Waits for another process in the place of this one, which answers. */
+static void await_successor(const struct server *server, unsigned worker, pid_t dead)
+{
+    WAIT_FOR(server_worker(server, worker) > 0 && server_worker(server, worker) != dead);
+    WAIT_FOR(client_get(server->url, "/hello", NULL) == 200);
+}
+
+/* Killed from outside. */
+
+static const struct {
+    int signal;
+    const char *line; /* after the name of the worker */
+} kill_rows[] = {
+    { SIGKILL, "killed by SIGKILL after " SPAN "; restarting in 0 ms$" },
+    { SIGSEGV, "killed by SIGSEGV(, core dumped)? after " SPAN "; restarting in 0 ms$" },
+    { SIGBUS, "killed by SIGBUS(, core dumped)? after " SPAN "; restarting in 0 ms$" },
+    { SIGFPE, "killed by SIGFPE(, core dumped)? after " SPAN "; restarting in 0 ms$" },
+    { SIGILL, "killed by SIGILL(, core dumped)? after " SPAN "; restarting in 0 ms$" },
+    { SIGABRT, "killed by SIGABRT(, core dumped)? after " SPAN "; restarting in 0 ms$" },
+    { SIGTERM, ".*exited with status 0 after " SPAN "$" },
+};
+
+START_TEST(killed_worker_is_replaced)
+{
+    struct server server;
+
+    start(&server, "", "workers = 2\n");
+    pid_t pid = server_worker(&server, 1), other = server_worker(&server, 2);
+    ck_assert_int_eq(kill(pid, kill_rows[_i].signal), 0);
+    server_await(&server, 0, text_format("worker 1 \\(pid %d\\).* %s", pid, kill_rows[_i].line));
+    await_successor(&server, 1, pid);
+    ck_assert_int_eq(server_worker(&server, 2), other);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(waiting_requests_are_named)
+{
+    struct client clients[3];
+    struct server server;
+    struct reply reply;
+
+    start(&server, "", "workers = 1\n");
+    for (int i = 0; i < 3; i++) {
+        client_open(&clients[i], server.url);
+        client_send(&clients[i], text_format("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
+                                             "GET /never?%d HTTP/1.1\r\nHost: a\r\n\r\n",
+                                             i));
+        client_expect(&clients[i], &reply, 200);
+    }
+    /* The last one waits once a later request has been answered. */
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    unsigned port = client_port(&clients[0]);
+    ck_assert_int_eq(kill(server_worker(&server, 1), SIGKILL), 0);
+    server_await(&server, 0,
+                 text_format("killed by SIGKILL after " SPAN ", with 3 requests waiting, oldest "
+                             "GET /never\\?0 from 127\\.0\\.0\\.1:%u; restarting in 0 ms$",
+                             port));
+    for (int i = 0; i < 3; i++)
+        client_close(&clients[i]);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(repeated_deaths_back_off)
+{
+    struct server server;
+    pid_t pid = 0;
+
+    start(&server, "", "workers = 2\n");
+    for (int i = 0; i < 3; i++) {
+        await_successor(&server, 1, pid);
+        pid = server_worker(&server, 1);
+        ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    }
+    server_await(&server, 0, "worker 1 .*; restarting in 0 ms$");
+    server_await(&server, 0, "worker 1 .*; restarting in 100 ms$");
+    server_await(&server, 0, "worker 1 .*; restarting in 200 ms$");
+    await_successor(&server, 1, pid);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(deaths_show_in_the_status)
+{
+    struct server server;
+
+    start(&server, "", "workers = 1\n");
+    pid_t pid = server_worker(&server, 1);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    await_successor(&server, 1, pid);
+    const struct json *worker = json_at(json_get(server_status(&server), "children"), 0);
+    ck_assert(json_number(json_get(worker, "restarts")) == 1);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* Real faults. */
+
+static const struct {
+    const char *fault, *line;
+} fault_rows[] = {
+    { "segv", "killed by SIGSEGV(, core dumped)?" },
+    { "abort", "killed by SIGABRT(, core dumped)?" },
+    { "exit", "exited with status 3" },
+    { "loop", "killed by SIGKILL \\(stuck [^)]*\\)" },
+    { "block", "killed by SIGKILL \\(stuck [^)]*\\)" },
+    { "stop", "killed by SIGKILL \\(stopped [^)]*\\)" },
+};
+
+START_TEST(fault_is_named_and_survived)
+{
+    struct server server;
+    struct client client;
+
+    if (suite_lacks_faults())
+        return;
+    start(&server, text_format(FAULT, fault_rows[_i].fault),
+          "workers = 2\ntimeouts = { watchdog = \"1s\" }\n");
+    pid_t pids[] = { server_worker(&server, 1), server_worker(&server, 2) };
+    client_open(&client, server.url);
+    client_send(&client, "GET /crash?\x1b[31m\"x\\ HTTP/1.1\r\nHost: a\r\n\r\n");
+    /* Whatever the parser makes of these bytes, this one is well-formed. */
+    client_close(&client);
+    client_open(&client, server.url);
+    client_send_get(&client, "/crash?a=%1b");
+    unsigned port = client_port(&client);
+    const char *line = server_await(
+        &server, 0,
+        text_format("error master\\[%d\\]: worker [12] \\(pid [0-9]+\\) %s after " SPAN
+                    ", answering GET /crash\\?a=%%1b from 127\\.0\\.0\\.1:%u; restarting in 0 ms$",
+                    server.pid, fault_rows[_i].line, port));
+    unsigned worker = (unsigned)atoi(text_extract(line, "worker ([12])"));
+    await_successor(&server, worker, pids[worker - 1]);
+    ck_assert_int_eq(server_worker(&server, 3 - worker), pids[2 - worker]);
+    ck_assert_msg(client_read_end(&client) || strstr(client.fault, "reset") != NULL, "%s",
+                  client.fault);
+    client_close(&client);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* Bytes of a client that are no text never reach the log as they are. */
+START_TEST(hostile_request_is_escaped_in_the_log)
+{
+    struct server server;
+    struct client client;
+
+    start(&server, "", "workers = 1\n");
+    client_open(&client, server.url);
+    client_send(&client, "GET /never?\"\\\xc3\xa9 HTTP/1.1\r\nHost: a\r\n\r\n");
+    struct reply reply;
+    if (client_is_silent(&client)) {
+        ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+        ck_assert_int_eq(kill(server_worker(&server, 1), SIGKILL), 0);
+        server_await(&server, 0, "killed by SIGKILL");
+    } else {
+        client_expect(&client, &reply, 400);
+    }
+    client_close(&client);
+    const char *log = server_log(&server);
+    ck_assert_msg(strchr(log, '\xc3') == NULL && !text_matches(log, "/never\\?\""), "%s", log);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(worker_that_fails_its_first_start)
+{
+    struct server server;
+
+    if (suite_lacks_faults())
+        return;
+    const char *log = server_expect_failure(
+        &server,
+        &(struct server_options){ .config = SERVER_BASE
+                                  "routes = ( { path = \"/hello\" fault = \"start\" } )\n" },
+        1);
+    ck_assert_msg(text_matches(log, "error .*cannot start: .*worker.*SIGABRT"), "%s", log);
+    ck_assert_msg(!text_matches(log, "started in|restarting"), "%s", log);
+}
+END_TEST
+
+/* Hangs, seen from beside. */
+
+START_TEST(sibling_serves_while_one_is_stuck)
+{
+    struct server server;
+    struct client client;
+
+    if (suite_lacks_faults())
+        return;
+    start(&server, text_format(FAULT, "loop"), "workers = 2\ntimeouts = { watchdog = \"2s\" }\n");
+    client_open(&client, server.url);
+    client_send_get(&client, "/crash");
+    /* Whichever queue they come to, they are answered. */
+    for (int i = 0; i < 40; i++)
+        ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    client_close(&client);
+    server_await(&server, 0, "stuck");
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(admin_answers_while_the_only_worker_is_stuck)
+{
+    struct server server;
+    struct client client;
+
+    if (suite_lacks_faults())
+        return;
+    start(&server, text_format(FAULT, "loop"),
+          SERVER_ADMIN "workers = 1\ntimeouts = { watchdog = 0 }\n");
+    const char *admin = server_admin(&server);
+    client_open(&client, server.url);
+    client_send_get(&client, "/crash");
+    pid_t worker = server_worker(&server, 1);
+    WAIT_FOR(text_matches(process_status(worker, "State"), "^R"));
+    for (int i = 0; i < 20; i++) {
+        ck_assert_uint_eq(client_get(admin, "/healthz", NULL), 200);
+        ck_assert_uint_eq(client_get(admin, "/readyz", NULL), 200);
+    }
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    client_close(&client);
+    await_successor(&server, 1, worker);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(admin_is_replaced)
+{
+    struct server server;
+
+    start(&server, "", SERVER_ADMIN "workers = 1\n");
+    const char *admin = server_admin(&server);
+    pid_t pid = (pid_t)atoi(text_extract(server_await(&server, 0, "admin \\(pid"), "pid ([0-9]+)"));
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    server_await(&server, 0, text_format("admin \\(pid %d\\) killed by SIGKILL", pid));
+    WAIT_FOR(client_get(admin, "/healthz", NULL) == 200);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(stopped_worker_is_replaced)
+{
+    struct server server;
+
+    start(&server, "", "workers = 2\ntimeouts = { watchdog = \"1s\" }\n");
+    pid_t pid = server_worker(&server, 1);
+    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    server_await(&server, 0, text_format("worker 1 \\(pid %d\\) .*SIGKILL", pid));
+    await_successor(&server, 1, pid);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(worker_stopped_for_a_moment_is_kept)
+{
+    struct server server;
+
+    start(&server, "", "workers = 1\ntimeouts = { watchdog = \"1h\" }\n");
+    pid_t pid = server_worker(&server, 1);
+    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    server_await(&server, 0, "stopped");
+    ck_assert_int_eq(kill(pid, SIGCONT), 0);
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    ck_assert_int_eq(server_worker(&server, 1), pid);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(stuck_worker_is_killed_for_a_stop)
+{
+    struct server server;
+    struct client client;
+
+    if (suite_lacks_faults())
+        return;
+    start(&server, text_format(FAULT, "loop"),
+          "workers = 1\ntimeouts = { watchdog = 0 drain = \"100ms\" }\n");
+    client_open(&client, server.url);
+    client_send_get(&client, "/crash");
+    WAIT_FOR(text_matches(process_status(server_worker(&server, 1), "State"), "^R"));
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 1);
+    server_await(&server, 0, "SIGKILL .*GET /crash");
+    client_close(&client);
+}
+END_TEST
+
+/* The master dies. */
+
+START_TEST(master_killed)
+{
+    struct server server;
+    struct client client;
+    struct reply reply;
+
+    start(&server, "", SERVER_ADMIN "workers = 2\n");
+    client_open(&client, server.url);
+    client_send_get(&client, "/hello");
+    client_expect(&client, &reply, 200);
+    unsigned port = server.port;
+    ck_assert_int_eq(server_stop(&server, SIGKILL), -SIGKILL);
+    ck_assert_msg(client_read_end(&client), "%s", client.fault);
+    client_close(&client);
+
+    /* The same port, and the control socket it left behind. */
+    server_start(&server,
+                 &(struct server_options){
+                     .config = text_format(SERVER_CONTROL "listen = \"127.0.0.1:%u\"\n", port) });
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* Has the server read all that came on this connection? Its row of /proc/net/tcp: address, peer,
+ * state ESTABLISHED, bytes to send and bytes to read. */
+static bool is_read(const struct server *server, const struct client *client)
+{
+    const char *row = text_format("^ *[0-9]+: [0-9A-F]+:%04X [0-9A-F]+:%04X 01 [0-9A-F]+:00000000 ",
+                                  server->port, client_port(client));
+
+    return text_count_lines(text_read("/proc/net/tcp", 0, NULL), row) == 1;
+}
+
+/* server_wait sees that they are gone, though nothing reads the end of the channel. */
+START_TEST(master_killed_while_a_worker_is_stuck)
+{
+    static const char *const faults[] = { "loop", "block" };
+    struct server server;
+    struct client client;
+    struct reply reply;
+
+    if (suite_lacks_faults())
+        return;
+    start(&server, text_format(FAULT, faults[_i]), "workers = 2\ntimeouts = { watchdog = 0 }\n");
+    client_open(&client, server.url);
+    client_send_get(&client, "/hello");
+    client_expect(&client, &reply, 200);
+    client_send_get(&client, "/crash");
+    WAIT_FOR(is_read(&server, &client));
+    ck_assert_int_eq(server_stop(&server, SIGKILL), -SIGKILL);
+    client_close(&client);
+}
+END_TEST
+
+START_TEST(master_killed_while_a_request_is_in_flight)
+{
+    struct server server;
+    struct client client;
+    struct reply reply;
+
+    start(&server, "", "workers = 1\ntimeouts = { header = \"1h\" drain = \"1h\" }\n");
+    client_open(&client, server.url);
+    client_send(&client, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\nGET /hello HTTP/1.1\r\nHo");
+    client_expect(&client, &reply, 200);
+    pid_t worker = server_worker(&server, 1);
+    server_signal(&server, SIGKILL);
+    ck_assert_int_eq(process_wait(&server.process), -SIGKILL);
+    struct client other;
+    WAIT_FOR(client_try_open(&other, server.url) == -1);
+    ck_assert(process_is_alive(worker));
+    client_send(&client, "st: a\r\n\r\n");
+    client_expect(&client, &reply, 200);
+    ck_assert(reply.is_last);
+    client_close(&client);
+    WAIT_FOR(!process_is_alive(worker));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("crash");
+    TCase *tests = suite_case(suite, "crash");
+
+    tcase_add_loop_test(tests, killed_worker_is_replaced, 0, SUITE_ROWS(kill_rows));
+    tcase_add_test(tests, waiting_requests_are_named);
+    tcase_add_test(tests, repeated_deaths_back_off);
+    tcase_add_test(tests, deaths_show_in_the_status);
+    tcase_add_loop_test(tests, fault_is_named_and_survived, 0, SUITE_ROWS(fault_rows));
+    tcase_add_test(tests, hostile_request_is_escaped_in_the_log);
+    tcase_add_test(tests, worker_that_fails_its_first_start);
+    tcase_add_test(tests, sibling_serves_while_one_is_stuck);
+    tcase_add_test(tests, admin_answers_while_the_only_worker_is_stuck);
+    tcase_add_test(tests, admin_is_replaced);
+    tcase_add_test(tests, stopped_worker_is_replaced);
+    tcase_add_test(tests, worker_stopped_for_a_moment_is_kept);
+    tcase_add_test(tests, stuck_worker_is_killed_for_a_stop);
+    tcase_add_test(tests, master_killed);
+    tcase_add_loop_test(tests, master_killed_while_a_worker_is_stuck, 0, 2);
+    tcase_add_test(tests, master_killed_while_a_request_is_in_flight);
+    return suite_run(suite);
+}

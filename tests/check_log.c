@@ -1,0 +1,436 @@
+/* The log and the access log: what a line is, where it goes, and that no sink stops the server. */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/client.h"
+#include "support/json.h"
+#include "support/scratch.h"
+#include "support/server.h"
+#include "support/suite.h"
+#include "support/text.h"
+
+#define STAMP "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z"
+#define HELLO "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
+
+/* Each line is a JSON object with these members; returns the number of lines. */
+static unsigned check_json_lines(const char *text, const char *const *members)
+{
+    unsigned count = 0;
+
+    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1, count++) {
+        const char *line = text_copy(text, (size_t)(end - text));
+        const struct json *json = json_parse(line);
+        ck_assert_msg(json != NULL, "no JSON: %s", line);
+        for (const char *const *member = members; *member != NULL; member++)
+            ck_assert_msg(json_get(json, *member) != NULL, "no %s: %s", *member, line);
+    }
+    ck_assert_msg(*text == '\0', "a line has no end: %s", text);
+    return count;
+}
+
+START_TEST(json_log)
+{
+    struct server server;
+
+    server_start(&server,
+                 &(struct server_options){ .config = SERVER_BASE "log_format = \"json\"\n" });
+    const struct json *line = json_parse(server.started);
+    ck_assert_msg(text_matches(json_string(json_get(line, "time")), "^" STAMP "$"), "%s",
+                  server.started);
+    ck_assert_str_eq(json_string(json_get(line, "level")), "info");
+    ck_assert_int_eq((int)json_number(json_get(line, "pid")), server.pid);
+    /* Something to escape. */
+    server_rewrite(&server, SERVER_BASE "\"wro\\\"kers\" = \"\\\\\xc3\xa9\xff\"\n");
+    server_expect(&server, 78, LIST("reload"));
+    ck_assert_int_eq(kill(server_worker(&server, 1), SIGKILL), 0);
+    server_await(&server, 0, "SIGKILL");
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    ck_assert_uint_gt(
+        check_json_lines(server_log(&server), LIST("time", "level", "pid", "message")), 4);
+}
+END_TEST
+
+static const struct {
+    const char *level;
+    bool has_info, has_warning;
+} level_rows[] = {
+    { "debug", true, true },
+    { "info", true, true },
+    { "warning", false, true },
+    { "error", false, false },
+};
+
+START_TEST(log_level)
+{
+    struct server server;
+
+    server_spawn(&server,
+                 &(struct server_options){ .config = text_format(SERVER_BASE "log_level = \"%s\"\n",
+                                                                 level_rows[_i].level) });
+    WAIT_FOR(access(server.control, F_OK) == 0);
+    server_signal(&server, SIGUSR2); /* a warning */
+    server_rewrite(&server, "wrokers = 2\n");
+    server_expect(&server, 78, LIST("reload")); /* an error */
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    const char *log = server_log(&server);
+    ck_assert_int_eq(text_count_lines(log, " info ") > 0, level_rows[_i].has_info);
+    ck_assert_int_eq(text_count_lines(log, " warning .*USR2") > 0, level_rows[_i].has_warning);
+    ck_assert_uint_gt(text_count_lines(log, " error "), 0);
+}
+END_TEST
+
+START_TEST(log_changes_with_a_reload)
+{
+    struct server server;
+
+    server_start_plain(&server);
+    server_rewrite(&server, SERVER_BASE "log = \"new.log\"\nlog_format = \"json\"\n");
+    server_reload(&server);
+    server_await_file(&server, "new.log", 0, "generation 2");
+    size_t mark = server_mark(&server);
+    ck_assert_int_eq(kill(server_worker(&server, 1), SIGKILL), 0);
+    server_await_file(&server, "new.log", 0, "SIGKILL");
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    ck_assert_uint_eq(server_mark(&server), mark);
+    check_json_lines(scratch_read("new.log"), LIST("time", "level", "message"));
+}
+END_TEST
+
+/* Reopening, as logrotate has it: the file is renamed, then we are told. */
+
+static void reopen_by_command(const struct server *server)
+{
+    server_expect(server, 0, LIST("reopen"));
+}
+
+static void reopen_by_signal(const struct server *server)
+{
+    server_signal(server, SIGUSR1);
+}
+
+static void reopen_by_reload(const struct server *server)
+{
+    server_reload(server);
+}
+
+static void (*const reopen_rows[])(const struct server *server) = {
+    reopen_by_command,
+    reopen_by_signal,
+    reopen_by_reload,
+};
+
+START_TEST(logs_are_reopened)
+{
+    struct server server;
+
+    server_spawn(&server,
+                 &(struct server_options){ .config = SERVER_BASE "workers = 2\nlog = \"log\"\n"
+                                                                 "access_log = \"access\"\n" });
+    const char *started = server_await_file(&server, "log", 0, " started in ");
+    const char *url = text_extract(started, "(http://[^ ]*)");
+    for (int i = 0; i < 10; i++)
+        ck_assert_uint_eq(client_get(url, "/hello?before", NULL), 200);
+    WAIT_FOR(text_count_lines(scratch_read("access"), "before") == 10);
+    ck_assert_int_eq(rename(scratch_path("log"), scratch_path("log.1")), 0);
+    ck_assert_int_eq(rename(scratch_path("access"), scratch_path("access.1")), 0);
+    reopen_rows[_i](&server);
+    WAIT_FOR(access(scratch_path("log"), F_OK) == 0 && access(scratch_path("access"), F_OK) == 0);
+    if (_i == 1) /* a signal is not acknowledged: its log line is, or the workers still hold on */
+        server_expect(&server, 0, LIST("reopen"));
+    for (int i = 0; i < 10; i++)
+        ck_assert_uint_eq(client_get(url, "/hello?after", NULL), 200);
+    WAIT_FOR(text_count_lines(scratch_read("access"), "after") +
+                 text_count_lines(scratch_read("access.1"), "after") ==
+             10);
+    ck_assert_uint_eq(text_count_lines(scratch_read("access.1"), "after"), 0);
+    ck_assert_int_eq(kill(server_worker(&server, 1), SIGKILL), 0);
+    server_await_file(&server, "log", 0, "SIGKILL");
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    ck_assert_uint_eq(text_count_lines(scratch_read("log.1"), "SIGKILL|stopp"), 0);
+}
+END_TEST
+
+START_TEST(reopen_that_fails_keeps_the_old_files)
+{
+    struct server server;
+
+    ck_assert_int_eq(mkdir(scratch_path("logs"), 0755), 0);
+    server_start(&server, &(struct server_options){ .config = SERVER_BASE
+                                                    "access_log = \"logs/access\"\n" });
+    ck_assert_int_eq(rename(scratch_path("logs"), scratch_path("moved")), 0);
+    server_expect(&server, 1, LIST("reopen"));
+    server_await(&server, 0, "(error|warning) .*logs/access");
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    WAIT_FOR(text_count_lines(scratch_read("moved/access"), "/hello") == 1);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* The access log. */
+
+static const struct {
+    const char *request;
+    unsigned status;
+    const char *combined; /* pattern, behind the address and the date */
+} access_rows[] = {
+    { HELLO, 200, "\"GET /hello HTTP/1\\.1\" 200 5 \"-\" \"-\"$" },
+    { "HEAD /hello HTTP/1.1\r\nHost: a\r\n\r\n", 200,
+      "\"HEAD /hello HTTP/1\\.1\" 200 (0|-) \"-\" \"-\"$" },
+    { "GET /hello HTTP/1.0\r\n\r\n", 200, "\"GET /hello HTTP/1\\.0\" 200 5 \"-\" \"-\"$" },
+    { "GET /gone?a=b HTTP/1.1\r\nHost: a\r\nReferer: http://b/\r\nUser-Agent: curl/8 (x)\r\n\r\n",
+      404, "\"GET /gone\\?a=b HTTP/1\\.1\" 404 [0-9]+ \"http://b/\" \"curl/8 \\(x\\)\"$" },
+    { "GET /hello HTTP/1.1\r\nHost: a\r\nUser-Agent: a\"b\\c\r\nReferer: \xc3\xa9\r\n\r\n", 200,
+      "\"GET /hello HTTP/1\\.1\" 200 5 \"\\\\xC3\\\\xA9\" \"a\\\\x22b\\\\x5Cc\"$" },
+    { "GET /%0d%0aX:%20y HTTP/1.1\r\nHost: a\r\n\r\n", 404,
+      "\"GET /%0d%0aX:%20y HTTP/1\\.1\" 404 " },
+    { "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 405,
+      "\"POST /hello HTTP/1\\.1\" 405 " },
+    { "OPTIONS /hello HTTP/1.1\r\nHost: a\r\n\r\n", 204,
+      "\"OPTIONS /hello HTTP/1\\.1\" 204 (0|-) " },
+    { "GET /\x1b[31m\x01 HTTP/1.1\r\nHost: a\r\n\r\n", 400, " 400 [0-9]+ " },
+    { "GET /hello HTTP/1.1\r\nHost: a\r\nUser-Agent: \x1b[31m\r\n\r\n", 400, " 400 [0-9]+ " },
+    { "nonsense\r\n\r\n", 400, " 400 [0-9]+ " },
+    { "GET /hello HTTP/1.1\r\n\r\n", 400, " 400 [0-9]+ " },
+};
+
+/* Printable ASCII in lines, nothing else. */
+static bool is_plain(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text != '\n' && (*text < 0x20 || *text > 0x7e))
+            return false;
+    return true;
+}
+
+static void ask(const struct server *server, const char *request, unsigned status)
+{
+    struct client client;
+    struct reply reply;
+
+    client_open(&client, server->url);
+    client_send(&client, request);
+    bool is_head = strncmp(request, "HEAD", 4) == 0;
+    enum client_result result = client_receive(&client, &reply, is_head);
+    ck_assert_msg(result == CLIENT_REPLY, "%s", client.fault);
+    ck_assert_uint_eq(reply.status, status);
+    client_close(&client);
+}
+
+START_TEST(combined_access_log)
+{
+    struct server server;
+
+    server_start(&server,
+                 &(struct server_options){ .config = SERVER_BASE "access_log = \"access\"\n" });
+    ask(&server, access_rows[_i].request, access_rows[_i].status);
+    WAIT_FOR(text_count_lines(scratch_read("access"), "") == 1);
+    const char *log = scratch_read("access");
+    const char *line = text_find_line(
+        log,
+        text_format("^127\\.0\\.0\\.1 - - \\[[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9]{2}:[0-9]{2}:"
+                    "[0-9]{2} [-+][0-9]{4}\\] .*%s",
+                    access_rows[_i].combined));
+    ck_assert_msg(line != NULL && is_plain(log), "%s", log);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(json_access_log)
+{
+    struct server server;
+
+    server_start(&server, &(struct server_options){ .config = SERVER_BASE
+                                                    "access_log = \"access\"\n"
+                                                    "access_log_format = \"json\"\n" });
+    for (int i = 0; i < SUITE_ROWS(access_rows); i++) {
+        ask(&server, access_rows[i].request, access_rows[i].status);
+        WAIT_FOR(text_count_lines(scratch_read("access"), "") == (unsigned)i + 1);
+    }
+    const char *log = scratch_read("access");
+    ck_assert_uint_eq(check_json_lines(log, LIST("status")), SUITE_ROWS(access_rows));
+    ck_assert_msg(text_matches(log, "/hello") && strchr(log, '\x1b') == NULL, "%s", log);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* One line a request, also of those that came in one piece, from several workers. */
+START_TEST(one_line_a_request)
+{
+    struct server server;
+    struct client client;
+    struct reply reply;
+
+    server_start(&server, &(struct server_options){ .config = SERVER_BASE
+                                                    "workers = 4\naccess_log = \"access\"\n" });
+    for (int connection = 0; connection < 10; connection++) {
+        client_open(&client, server.url);
+        client_send(&client, text_repeat(HELLO, 100));
+        for (int i = 0; i < 100; i++)
+            client_expect(&client, &reply, 200);
+        client_close(&client);
+    }
+    WAIT_FOR(text_count_lines(scratch_read("access"), "") == 1000);
+    ck_assert_uint_eq(text_count_lines(scratch_read("access"),
+                                       "^127\\.0\\.0\\.1 .* \"GET /hello HTTP/1\\.1\" 200 5 "),
+                      1000);
+    /* Neither what a worker asks itself before it is ready, nor what health checks ask of admin. */
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    ck_assert_uint_eq(text_count_lines(scratch_read("access"), ""), 1000);
+}
+END_TEST
+
+START_TEST(access_log_to_stdout)
+{
+    struct server server;
+
+    server_start(&server,
+                 &(struct server_options){ .config = SERVER_BASE "access_log = \"stdout\"\n" });
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    WAIT_FOR(text_count_lines(scratch_read("hayate.out"), "\"GET /hello HTTP/1\\.1\" 200 5 ") == 1);
+    ck_assert_uint_eq(server_count(&server, 0, "GET /hello"), 0);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* Sinks that take nothing. */
+
+static const struct {
+    const char *name, *config;
+} sink_rows[] = {
+    { "log on a FIFO that nobody reads", "log = \"fifo\"\n" },
+    { "access log on a FIFO that nobody reads", "access_log = \"fifo\"\n" },
+    { "access log on a FIFO that is full", "access_log = \"blocked\"\n" },
+    { "log on a FIFO that is full", "log = \"blocked\"\nlog_level = \"debug\"\n" },
+};
+
+static void serve_thousands(const struct server *server, const char *url)
+{
+    struct client client;
+    struct reply reply;
+
+    /* More than a pipe holds. */
+    for (int connection = 0; connection < 4; connection++) {
+        client_open(&client, url);
+        client_send(&client, text_repeat(HELLO, 1000));
+        for (int i = 0; i < 1000; i++)
+            client_expect(&client, &reply, 200);
+        client_close(&client);
+    }
+    pid_t worker = server_worker(server, 1);
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    WAIT_FOR(server_worker(server, 1) > 0 && server_worker(server, 1) != worker);
+    server_reload(server);
+    ck_assert_uint_eq(client_get(url, "/hello", NULL), 200);
+}
+
+START_TEST(sink_that_takes_nothing_stops_nobody)
+{
+    struct server server;
+
+    ck_assert_int_eq(mkfifo(scratch_path("fifo"), 0666), 0);
+    ck_assert_int_eq(mkfifo(scratch_path("blocked"), 0666), 0);
+    int reader = open(scratch_path("blocked"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    int writer = open(scratch_path("blocked"), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    while (write(writer, "x", 1) == 1)
+        ;
+    server_spawn(&server,
+                 &(struct server_options){
+                     .config = text_format(SERVER_BASE "workers = 2\n%s", sink_rows[_i].config) });
+    WAIT_FOR(access(server.control, F_OK) == 0);
+    const char *url = json_string(json_at(json_get(server_status(&server), "listening"), 0));
+    serve_thousands(&server, url);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    close(reader);
+    close(writer);
+}
+END_TEST
+
+/* Standard error and output that take nothing. */
+
+static int open_closed_pipe(void)
+{
+    int ends[2];
+
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    close(ends[0]);
+    return ends[1];
+}
+
+/* Its other end stays open, and nobody reads there. */
+static int open_full_pipe(void)
+{
+    int ends[2];
+
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    ck_assert_int_eq(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    while (write(ends[1], "x", 1) == 1)
+        ;
+    ck_assert_int_eq(fcntl(ends[1], F_SETFL, 0), 0);
+    return ends[1];
+}
+
+static int open_full_socket(void)
+{
+    int ends[2];
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    while (send(ends[1], "x", 1, MSG_DONTWAIT) == 1)
+        ;
+    return ends[1];
+}
+
+static int open_full_device(void)
+{
+    return open("/dev/full", O_WRONLY | O_CLOEXEC);
+}
+
+static int (*const output_rows[])(void) = {
+    open_closed_pipe,
+    open_full_pipe,
+    open_full_socket,
+    open_full_device,
+};
+
+START_TEST(output_that_takes_nothing_stops_nobody)
+{
+    struct server server;
+    int end = output_rows[_i]();
+
+    ck_assert_int_ge(end, 0);
+    server_spawn(&server, &(struct server_options){ .config = SERVER_BASE
+                                                    "workers = 2\naccess_log = \"stdout\"\n",
+                                                    .output = end });
+    WAIT_FOR(access(server.control, F_OK) == 0);
+    const char *url = json_string(json_at(json_get(server_status(&server), "listening"), 0));
+    serve_thousands(&server, url);
+    /* The description is others' too: it must block as before. */
+    ck_assert_int_eq(fcntl(end, F_GETFL) & O_NONBLOCK, 0);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    close(end);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("log");
+    TCase *tests = suite_case(suite, "log");
+
+    tcase_add_test(tests, json_log);
+    tcase_add_loop_test(tests, log_level, 0, SUITE_ROWS(level_rows));
+    tcase_add_test(tests, log_changes_with_a_reload);
+    tcase_add_loop_test(tests, logs_are_reopened, 0, SUITE_ROWS(reopen_rows));
+    tcase_add_test(tests, reopen_that_fails_keeps_the_old_files);
+    tcase_add_loop_test(tests, combined_access_log, 0, SUITE_ROWS(access_rows));
+    tcase_add_test(tests, json_access_log);
+    tcase_add_test(tests, one_line_a_request);
+    tcase_add_test(tests, access_log_to_stdout);
+    tcase_add_loop_test(tests, sink_that_takes_nothing_stops_nobody, 0, SUITE_ROWS(sink_rows));
+    tcase_add_loop_test(tests, output_that_takes_nothing_stops_nobody, 0, SUITE_ROWS(output_rows));
+    return suite_run(suite);
+}
