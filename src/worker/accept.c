@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -137,14 +136,6 @@ static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
     accept_retry(timer->data);
 }
 
-/* What accepted connections inherit: answers go out when they are written, in whole batches. */
-static void set_options(int fd)
-{
-    int one = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* fails for unix sockets */
-    fd_set_nonblocking(fd);
-}
-
 int accept_init(struct accept *accept, struct conns *conns, const struct heritage *heritage)
 {
     *accept = (struct accept){
@@ -168,7 +159,6 @@ int accept_init(struct accept *accept, struct conns *conns, const struct heritag
             .is_surplus = from->is_surplus,
             .accept = accept,
         };
-        set_options(socket->fd);
         ev_io_init(&socket->io, on_readable, socket->fd, EV_READ);
         socket->io.data = socket;
     }

@@ -19,7 +19,8 @@ struct scoreboard;
 struct scoreboard_slot;
 struct tally;
 
-/* One listening socket. `slot` tells whose queue it is: a worker watches those of its own slot,
+/* One listening socket, non-blocking; one of TCP has TCP_NODELAY, which its connections take over:
+ * answers are written in whole batches. `slot` tells whose queue it is: a worker watches those of its own slot,
  * the shared ones, and those it was told to take (CHANNEL_TAKE). */
 struct heritage_socket {
     int fd;

@@ -2,13 +2,10 @@
 
 #include <errno.h>
 #include <ev.h>
-#include <grp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -23,6 +20,7 @@
 #include "worker/accept.h"
 #include "worker/conns.h"
 #include "worker/heritage.h"
+#include "worker/identity.h"
 #include "worker/orphan.h"
 #include "worker/trial.h"
 
@@ -104,10 +102,11 @@ static void set_deadline(struct worker *worker, int64_t wait)
 static void drain(struct worker *worker, enum channel_drain how, bool takes_queue, int64_t wait)
 {
     bool was_serving = worker->state == SCOREBOARD_READY;
-    set_state(worker, SCOREBOARD_DRAINING);
     conns_drain(&worker->conns);
     accept_close(&worker->accept, was_serving && takes_queue && how != CHANNEL_DRAIN_NOW);
     trial_stop(&worker->trial);
+    /* Not before the queue is taken: the first that goes must not end the worker. */
+    set_state(worker, SCOREBOARD_DRAINING);
     if (how == CHANNEL_DRAIN_NOW) {
         cut(worker);
         return;
@@ -293,42 +292,6 @@ static void on_tried(struct trial *trial, const char *fault)
         on_gone(&worker->conns);
 }
 
-/* Takes on the user, then asks for what a change of user would undo. */
-static void take_identity(struct worker *worker)
-{
-    const struct heritage *heritage = worker->heritage;
-    if (heritage->is_root) {
-        if (setgroups(1, &heritage->gid) == -1 ||
-            setresgid(heritage->gid, heritage->gid, heritage->gid) == -1 ||
-            setresuid(heritage->uid, heritage->uid, heritage->uid) == -1)
-            fail(worker, "cannot become user %u, group %u: %s", (unsigned)heritage->uid,
-                 (unsigned)heritage->gid, strerror(errno));
-        prctl(PR_SET_DUMPABLE, 1);
-    }
-    if (orphan_watch(heritage->master) == -1) {
-        if (errno == ESRCH)
-            exit(EXIT_SUCCESS);
-        fail(worker, "cannot watch the master: %s", strerror(errno));
-    }
-}
-
-/* Those that end a worker are read from a descriptor, so that none is lost from birth on; those
- * that mean something to a master mean nothing here. */
-static void take_signals(struct worker *worker)
-{
-    static const int ignored[] = { SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGTTIN, SIGTTOU, SIGPIPE };
-    sigset_t set;
-    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
-        signal(ignored[i], SIG_IGN);
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGQUIT);
-    worker->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (worker->signals == -1 || sigprocmask(SIG_SETMASK, &set, NULL) == -1)
-        fail(worker, "cannot watch signals: %s", strerror(errno));
-}
-
 static void start_watchers(struct worker *worker)
 {
     struct ev_loop *loop = worker->loop;
@@ -396,8 +359,15 @@ static void init(struct worker *worker)
     else
         title_set("hayate: worker %u, generation %llu", heritage->worker,
                   (unsigned long long)heritage->generation);
-    take_identity(worker);
-    take_signals(worker);
+    const char *what;
+    if (identity_take(heritage, &what) == -1) {
+        if (errno == ESRCH)
+            exit(EXIT_SUCCESS);
+        fail(worker, "%s: %s", what, strerror(errno));
+    }
+    worker->signals = identity_signals();
+    if (worker->signals == -1)
+        fail(worker, "cannot watch signals: %s", strerror(errno));
     worker->loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV | EVFLAG_NOSIGMASK);
     if (!worker->loop)
         fail(worker, "cannot make an event loop: %s", strerror(errno));
