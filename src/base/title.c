@@ -11,6 +11,7 @@
 static struct {
     char *start;
     size_t size;
+    char **arguments, **environment; /* the copies, which live as long as the process */
 } area;
 
 /* The end of the strings that follow one another from `end` on. */
@@ -43,8 +44,8 @@ int title_init(int argc, char ***argv)
     char **arguments = copy_strings(*argv), **environment = copy_strings(environ);
     if (!arguments || !environment)
         return -1; /* a few strings are lost with the process, which will not go far */
-    *argv = arguments;
-    environ = environment;
+    *argv = area.arguments = arguments;
+    environ = area.environment = environment;
     area.start = start;
     area.size = (size_t)(end - start);
     return 0;

@@ -303,11 +303,20 @@ static void fini(struct master *master)
     scoreboard_free(master->scoreboard);
 }
 
+/* Until the configuration says otherwise; a reader of stderr that has stopped must not stop us. */
+static void open_first_log(void)
+{
+    struct sink sink;
+    if (sink_open_inherited(&sink, 2) == 0)
+        log_set_sink(sink, log_is_journal(2));
+}
+
 int master_run(const struct master_options *options)
 {
     struct master master = { .options = options, .scoreboard_fd = -1, .watchdog.fd = -1 };
     master.signals = open_signals();
     log_identify("master");
+    open_first_log();
     title_set("hayate: master");
     if (master.signals == -1 || init_scoreboard(&master) == -1 || init_loop(&master) == -1)
         log_fatal(EXIT_FAILURE, "cannot start: %s", strerror(errno));
