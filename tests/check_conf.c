@@ -124,9 +124,11 @@ static const struct fault_row fault_rows[] = {
       "2147483647" },
     { "limits = { header = \"16K\" }\n",
       "hayate.conf:1: limits.header: \"16K\" is not a size (the units are k, m and g, or none for "
-      "bytes), wants a size such as \"16k\", 0 or from 256 to 16m" },
+      "bytes), wants a size such as \"16k\", from 256 to 16m" },
+    { "limits = { header = 0 }\n", "hayate.conf:1: limits.header: 0 is out of range, wants a "
+                                   "size such as \"16k\", from 256 to 16m" },
     { "limits = { header = 100 }\n", "hayate.conf:1: limits.header: 100 is out of range, wants a "
-                                     "size such as \"16k\", 0 or from 256 to 16m" },
+                                     "size such as \"16k\", from 256 to 16m" },
     { "limits = { body = \"-1\" }\n", "hayate.conf:1: limits.body: \"-1\" is negative, wants a "
                                       "size such as \"16k\", 0 or from 1 to 1024g" },
     { "limits = { body = \"9999999999999999g\" }\n",
