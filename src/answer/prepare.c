@@ -64,7 +64,7 @@ static int find_methods(const struct conf_route *route, method_set *methods,
         *methods |= METHOD_BIT(METHOD_GET);
     else if (route->nmethods == 0)
         return conf_route_error(error, route, "methods names none: leave it out for GET and HEAD");
-    for (size_t i = 0; i < route->nmethods; i++) {
+    for (size_t i = 0; route->methods && i < route->nmethods; i++) {
         enum method method = method_find(slice_of(route->methods[i]));
         switch (method) {
         case METHOD_GET:

@@ -31,7 +31,7 @@ int prepare_answer(struct conf_route *route, const struct prepare_plan *plan,
                    struct conf_error *error);
 
 /* The release step of every kind. */
-void prepare_release(void *answer);
+void prepare_release(void *prepared);
 
 /* Says that memory ran out. Always returns -1. */
 int prepare_no_memory(const struct conf_route *route, struct conf_error *error);

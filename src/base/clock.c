@@ -24,7 +24,7 @@ int64_t clock_realtime(void)
 }
 
 /* Written once, before main. */
-static int64_t process_start;
+static int64_t process_start, first_instruction;
 
 /* What the scheduler knows of this process: ns on a CPU and ns waiting for one. /proc/self/stat
  * has the start in 10 ms ticks, which is no use here. */
@@ -45,13 +45,18 @@ static int64_t scheduled(void)
 
 __attribute__((constructor(101))) static void note_start(void)
 {
-    int64_t now = clock_monotonic();
-    process_start = now - scheduled();
+    first_instruction = clock_monotonic();
+    process_start = first_instruction - scheduled();
 }
 
 int64_t clock_process_start(void)
 {
     return process_start;
+}
+
+int64_t clock_first_instruction(void)
+{
+    return first_instruction;
 }
 
 void clock_stamp(char *text, size_t size, int64_t realtime)

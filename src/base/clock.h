@@ -23,6 +23,10 @@ int64_t clock_realtime(void);
  */
 int64_t clock_process_start(void);
 
+/* When its first constructor ran, on the monotonic clock: understates by what exec and the dynamic
+ * linker took. */
+int64_t clock_first_instruction(void);
+
 /* "2026-11-30T08:00:00.122Z" with its NUL. `size` at least CLOCK_STAMP_SIZE. */
 #define CLOCK_STAMP_SIZE 32
 void clock_stamp(char *text, size_t size, int64_t realtime);

@@ -18,6 +18,7 @@
 #include "master/stop.h"
 
 #define EXIT_CONFIG 78
+#define EXEC_AT_MOST (10 * CLOCK_MILLISECOND)
 
 static void note_outcome(struct master *master, bool has_failed, const char *text)
 {
@@ -161,14 +162,27 @@ static void add_urls(struct buf *line, const struct listener_set *set)
     }
 }
 
-static void announce_start(struct master *master, const struct generation *generation)
+/* "1.3 ms"; where exec alone cannot have taken what was accounted before our first instruction,
+ * because a shell or a service manager ran in this process, also the time since that. */
+static void add_start_time(struct buf *line)
 {
     char span[CLOCK_SPAN_SIZE];
+    int64_t now = clock_monotonic();
+    clock_span(span, sizeof(span), now - clock_process_start());
+    buf_add_string(line, span);
+    if (clock_first_instruction() - clock_process_start() < EXEC_AT_MOST)
+        return;
+    clock_span(span, sizeof(span), now - clock_first_instruction());
+    buf_printf(line, " (%s of it since its first instruction)", span);
+}
+
+static void announce_start(const struct generation *generation)
+{
     struct buf line = { 0 };
-    clock_span(span, sizeof(span), clock_monotonic() - clock_process_start());
-    buf_printf(&line, "hayate " PACKAGE_VERSION " started in %s: %u worker%s, generation %" PRIu64
-               ",", span, generation->workers, generation->workers == 1 ? "" : "s",
-               generation->number);
+    buf_add_string(&line, "hayate " PACKAGE_VERSION " started in ");
+    add_start_time(&line);
+    buf_printf(&line, ": %u worker%s, generation %" PRIu64 ",", generation->workers,
+               generation->workers == 1 ? "" : "s", generation->number);
     add_urls(&line, &generation->listeners);
     const char *text = buf_string(&line);
     log_info("%s", text ? text : "started");
@@ -177,7 +191,6 @@ static void announce_start(struct master *master, const struct generation *gener
     if (line.length > 0 && (text = buf_string(&line)))
         log_info("admin on%s", text);
     buf_fini(&line);
-    (void)master;
 }
 
 /* "workers 2 -> 4; ..." or that nothing differs. */
@@ -220,7 +233,7 @@ void master_generation_ready(struct master *master, struct generation *generatio
         announce_reload(before, generation, text, sizeof(text) - 1);
         note_outcome(master, false, text);
     } else {
-        announce_start(master, generation);
+        announce_start(generation);
     }
     strcat(text, "\n");
     master_update(master);

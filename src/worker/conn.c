@@ -128,13 +128,16 @@ static void flush(struct conn *conn)
     output->length = 0;
 }
 
+/* Has its request come whole, but not the time of its answer? */
+static bool is_waiting(const struct conn *conn)
+{
+    return conn->held && conn->held->late && !conn->is_in_body;
+}
+
 /* May the next bytes be worked on? */
 static bool is_able(const struct conn *conn)
 {
-    if (conn->is_closing || conn->is_broken)
-        return false;
-    return !conn->held ||
-           (conn->held->output.length == 0 && (!conn->held->late || conn->is_in_body));
+    return !conn->is_closing && !conn->is_broken && !has_output(conn) && !is_waiting(conn);
 }
 
 /* Answers all requests that are there. Returns the bytes that were used. */
@@ -227,7 +230,7 @@ static void await_room(struct conn *conn, bool is_moving)
  * has read the answer (RFC 9112, 9.6); one that has never sent anything is owed none. */
 static void linger(struct conn *conn)
 {
-    if (conn->is_ended || (conn->is_fresh && !conn->is_refused)) {
+    if (conn->is_fresh && !conn->is_refused) {
         conn_free(conn);
         return;
     }
@@ -249,6 +252,12 @@ static void release_held(struct conn *conn)
         free_held(conn);
 }
 
+/* Can nothing more become of it? The peer has ended it after all answers, or within a request. */
+static bool is_over(const struct conn *conn)
+{
+    return conn->is_broken || (conn->is_ended && !has_output(conn) && !is_waiting(conn));
+}
+
 /* Decides in which phase the connection is, and what it waits for; or ends it. */
 static void settle(struct conn *conn)
 {
@@ -257,17 +266,15 @@ static void settle(struct conn *conn)
     release_held(conn);
     const struct conn_held *held = conn->held;
 
-    if (conn->is_broken) {
+    if (is_over(conn)) {
         conn_free(conn);
     } else if (has_output(conn)) {
         await_room(conn, is_moving);
     } else if (conn->is_closing) {
         linger(conn);
-    } else if (held && held->late && !conn->is_in_body) {
+    } else if (is_waiting(conn)) {
         enter(conn, PHASE_WAIT, is_renewed);
         watch(conn, conn->is_ended || held->input.length >= AHEAD ? 0 : EV_READ);
-    } else if (conn->is_ended) {
-        conn_free(conn); /* in the middle of a request, or after all answers */
     } else if (conn->is_in_body) {
         enter(conn, PHASE_BODY, is_renewed);
         watch(conn, EV_READ);

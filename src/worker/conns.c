@@ -1,5 +1,6 @@
 #include "worker/conns.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -14,6 +15,9 @@
 
 /* Memory of the output buffer that is kept after a large answer. */
 #define OUTPUT_KEPT (256 * 1024)
+
+/* So many connections leave enough memory behind that it is worth giving back. */
+#define PEAK_LARGE 512
 
 static struct conn *conn_of(struct phase_entry *entry)
 {
@@ -193,6 +197,17 @@ void conns_wake(struct conns *conns)
     conns->now = clock_monotonic();
 }
 
+/* What most of many connections have left behind: the allocator keeps it unless it is asked. */
+static void give_back(struct conns *conns)
+{
+    if (conns->open > conns->peak)
+        conns->peak = conns->open;
+    if (conns->peak < PEAK_LARGE || conns->open > conns->peak / 4)
+        return;
+    conns->peak = conns->open;
+    malloc_trim(0);
+}
+
 void conns_rest(struct conns *conns)
 {
     struct scoreboard_slot *slot = conns->slot;
@@ -204,6 +219,7 @@ void conns_rest(struct conns *conns)
         access_flush(&conns->access);
     if (conns->output.capacity > OUTPUT_KEPT)
         buf_fini(&conns->output);
+    give_back(conns);
 }
 
 void conns_drain(struct conns *conns)

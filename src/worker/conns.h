@@ -66,6 +66,7 @@ struct conns {
     struct late *late_first, *late_last; /* answers that wait for their time */
 
     unsigned open;
+    unsigned peak;    /* of open, since memory was given back last */
     unsigned refused; /* of them, those that only get a 503 */
     unsigned waiting; /* late answers */
     unsigned answers; /* given in this batch, whose latency is not yet counted */

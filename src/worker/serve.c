@@ -1,5 +1,7 @@
 #include "worker/serve.h"
 
+#include <assert.h>
+
 #include "base/clock.h"
 #include "base/scoreboard.h"
 #include "base/tally.h"
@@ -139,7 +141,8 @@ void serve_now(struct serve *serve)
         exchange_done(exchange);
         return;
     }
-    const struct answer *answer = exchange->route->answer;
+    const struct answer *answer = exchange->route ? exchange->route->answer : NULL;
+    assert(answer);
     answer->kind->serve(answer, exchange);
 }
 
@@ -220,8 +223,8 @@ static size_t skip_body(struct serve *serve, struct slice rest)
 static void finish(struct serve *serve, struct slice bytes)
 {
     const struct exchange *exchange = &serve->exchange;
-    const struct answer *answer = exchange->response ? NULL : exchange->route->answer;
-    if (answer && answer->is_late) {
+    const struct answer *answer = exchange->route ? exchange->route->answer : NULL;
+    if (!exchange->response && answer && answer->is_late) {
         struct late *late = late_new(serve, bytes);
         if (late)
             late_begin(late);
