@@ -259,7 +259,10 @@ END_TEST
 
 START_TEST(latencies_have_buckets)
 {
-    static const struct { int64_t ns; unsigned bucket; } cases[] = {
+    static const struct {
+        int64_t ns;
+        unsigned bucket;
+    } cases[] = {
         { 0, 0 }, { 100000, 0 }, { 100001, 1 }, { CLOCK_SECOND, 12 }, { 3600 * CLOCK_SECOND, 16 },
     };
     int fd = -1;

@@ -342,22 +342,22 @@ struct slow_row {
     const char *sent;
     const char *drip; /* sent again and again meanwhile, a byte a time */
     const char *outcome;
-    unsigned least, most; /* ms */
+    unsigned least; /* ms; that it ends at all while it drips shows that nothing is renewed */
 };
 
 #define TIMEOUTS \
     "timeouts = { header = \"200ms\" body = \"400ms\" idle = \"600ms\" send = \"300ms\" }\n"
 
 static const struct slow_row slow_rows[] = {
-    { "", NULL, "end", 200, 900 },
-    { "G", NULL, "408 end", 200, 900 },
-    { "G", "E", "408 end", 200, 900 },
-    { GET, NULL, "200 end", 600, 1400 },
-    { GET "G", "E", "200 408 end", 200, 900 },
-    { POST "Content-Length: 900\r\n\r\n", "x", "408 end", 400, 1100 },
-    { POST CHUNKED "1;", "x", "408 end", 400, 1100 },
-    { "POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n", "x", "404 end", 400, 1100 },
-    { POST CONTINUE "Content-Length: 900\r\n\r\n", NULL, "100 408 end", 400, 1100 },
+    { "", NULL, "end", 200 },
+    { "G", NULL, "408 end", 200 },
+    { "G", "E", "408 end", 200 },
+    { GET, NULL, "200 end", 600 },
+    { GET "G", "E", "200 408 end", 200 },
+    { POST "Content-Length: 900\r\n\r\n", "x", "408 end", 400 },
+    { POST CHUNKED "1;", "x", "408 end", 400 },
+    { "POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n", "x", "404 end", 400 },
+    { POST CONTINUE "Content-Length: 900\r\n\r\n", NULL, "100 408 end", 400 },
 };
 
 static unsigned milliseconds_since(int64_t start)
@@ -393,7 +393,7 @@ START_TEST(test_slow)
     client_send(&client, row->sent);
     check_slow(&client, row);
     unsigned took = milliseconds_since(start);
-    ck_assert_msg(took >= row->least && took <= row->most, "took %u ms", took);
+    ck_assert_msg(took >= row->least, "took %u ms", took);
     client_close(&client);
     WAIT_FOR(lone_counters(&lone).timeouts == 1);
     WAIT_FOR(atomic_load(&lone.slot->open) == 0);
@@ -675,11 +675,14 @@ START_TEST(test_memory)
     for (int i = 0; i < MANY; i++)
         client_close(&clients[i]);
     WAIT_FOR(atomic_load(&lone.slot->open) == 0);
-    unsigned each = (after - before) * 1024 / MANY;
-    printf("# %u bytes a connection, %u kB, %u kB, %u kB\n", each, before, after,
-           memory_of(lone.pid));
-    if (!lone_is_instrumented())
+    WAIT_FOR(atomic_load(&lone.slot->is_busy) == 0);
+    unsigned each = (after - before) * 1024 / MANY, left = memory_of(lone.pid);
+    printf("# %u bytes a connection; %u kB before, %u kB with them, %u kB after\n", each, before,
+           after, left);
+    if (!lone_is_instrumented()) {
         ck_assert_uint_le(each, 300);
+        ck_assert_uint_le(left, before + 128); /* the loop keeps its table of descriptors */
+    }
     lone_leave(&lone);
 }
 END_TEST

@@ -1,12 +1,10 @@
 /* The control socket, and the commands that use it. */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "support/client.h"
@@ -140,7 +138,10 @@ START_TEST(control_from_the_environment)
     struct server server;
     struct outcome outcome;
 
-    server_start_plain(&server);
+    /* It is for clients alone: the master does what its file says. */
+    server_start(&server, &(struct server_options){ .config = SERVER_BASE,
+                                                    .environment = LIST("HAYATE_CONTROL=/gone") });
+    server_expect(&server, 0, LIST("status"));
     const char *variable = text_format("HAYATE_CONTROL=%s", server.control);
     struct launch launch = { .arguments = LIST("status"), .environment = LIST(variable) };
     process_run_with(&outcome, &launch);
@@ -149,6 +150,32 @@ START_TEST(control_from_the_environment)
     launch.arguments = LIST("status", "--control", scratch_path("gone"));
     process_run_with(&outcome, &launch);
     ck_assert_int_eq(outcome.status, 3);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* As root it would be /run/hayate/control, which is the machine's. */
+START_TEST(control_by_default)
+{
+    const char *const config = "listen = [ \"127.0.0.1:0\" ]\n";
+    struct server server;
+    struct outcome outcome;
+
+    if ((geteuid() == 0 || access("/run/hayate", W_OK) == 0) &&
+        suite_skip("needs a user who cannot write to /run/hayate"))
+        return;
+    const char *variable = text_format("XDG_RUNTIME_DIR=%s", scratch_path(""));
+    server_start(&server,
+                 &(struct server_options){ .config = config, .environment = LIST(variable) });
+    struct launch launch = { .arguments = LIST("status", "-c", server.config),
+                             .environment = LIST(variable) };
+    process_run_with(&outcome, &launch);
+    ck_assert_msg(outcome.status == 0, "%s", outcome.err);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    /* With nowhere to put it, it is off. */
+    server_start(&server, &(struct server_options){ .config = config });
+    server_await(&server, 0, "warning .*control");
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
 END_TEST
@@ -166,18 +193,6 @@ START_TEST(control_off)
 }
 END_TEST
 
-static int connect_control(const struct server *server)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-
-    strncpy(address.sun_path, server->control, sizeof address.sun_path - 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert(fd >= 0);
-    ck_assert_msg(connect(fd, (struct sockaddr *)&address, sizeof address) == 0, "%s",
-                  strerror(errno));
-    return fd;
-}
-
 START_TEST(silent_clients_block_nobody)
 {
     struct server server;
@@ -185,7 +200,7 @@ START_TEST(silent_clients_block_nobody)
 
     server_start_plain(&server);
     for (int i = 0; i < SUITE_ROWS(fds); i++) {
-        fds[i] = connect_control(&server);
+        fds[i] = server_connect_control(&server);
         if (i % 2 == 0)
             ck_assert_int_eq(send(fds[i], "stat", 4, MSG_NOSIGNAL), 4);
     }
@@ -209,14 +224,14 @@ START_TEST(nonsense_on_the_control_socket)
     char answer[64];
 
     server_start_plain(&server);
-    int fd = connect_control(&server);
+    int fd = server_connect_control(&server);
     ck_assert(send(fd, nonsense_rows[_i], strlen(nonsense_rows[_i]), MSG_NOSIGNAL) > 0);
     ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
     while (read(fd, answer, sizeof answer) > 0)
         ;
     close(fd);
     const char *flood = text_repeat("x", 100000);
-    fd = connect_control(&server);
+    fd = server_connect_control(&server);
     (void)!send(fd, flood, strlen(flood), MSG_NOSIGNAL);
     while (read(fd, answer, sizeof answer) > 0)
         ;
@@ -280,6 +295,7 @@ int main(void)
     tcase_add_test(tests, upgrade_is_not_yet_supported);
     tcase_add_test(tests, commands_work_beside_a_broken_file);
     tcase_add_test(tests, control_from_the_environment);
+    tcase_add_test(tests, control_by_default);
     tcase_add_test(tests, control_off);
     tcase_add_test(tests, silent_clients_block_nobody);
     tcase_add_loop_test(tests, nonsense_on_the_control_socket, 0, SUITE_ROWS(nonsense_rows));

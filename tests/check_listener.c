@@ -163,6 +163,34 @@ START_TEST(a_dropped_set_leaves_no_trace)
 }
 END_TEST
 
+/* "127.0.0.1:0" to serve and for admin: two ports, and each keeps its own over a reload. */
+START_TEST(the_same_entry_in_two_roles)
+{
+    struct listener_set serve[2], admin[2];
+    struct listener_error error = { "" };
+    struct conf_listen entry = entry_of("127.0.0.1:0");
+    unsigned skipped = 0;
+    for (int round = 0; round < 2; round++) {
+        const struct listener_set *held[] = { round ? &serve[0] : NULL, &admin[0], NULL };
+        const struct listener_set *held_admin[] = { round ? &admin[0] : NULL, &serve[0], NULL };
+        serve[round] = (struct listener_set){ .slots = 2 };
+        admin[round] = (struct listener_set){ .slots = 1, .beside = &serve[round] };
+        ck_assert_int_eq(listener_set_prepare(&serve[round], &entry, 1, held, &skipped, &error), 0);
+        ck_assert_int_eq(
+            listener_set_prepare(&admin[round], &entry, 1, held_admin, &skipped, &error), 0);
+        ck_assert_int_eq(listener_set_commit(&serve[round], 16, &error), 0);
+        ck_assert_int_eq(listener_set_commit(&admin[round], 16, &error), 0);
+    }
+    ck_assert_ptr_ne(serve[0].items[0], admin[0].items[0]);
+    ck_assert_ptr_eq(serve[0].items[0], serve[1].items[0]);
+    ck_assert_ptr_eq(admin[0].items[0], admin[1].items[0]);
+    for (int round = 0; round < 2; round++) {
+        listener_set_free(&serve[round]);
+        listener_set_free(&admin[round]);
+    }
+}
+END_TEST
+
 START_TEST(a_wildcard_has_one_port)
 {
     struct listener_set set;
@@ -319,6 +347,7 @@ int main(void)
     tcase_add_test(tests, bound_is_not_listening);
     tcase_add_loop_test(tests, surplus_sockets_get_nothing_new, 1, 7);
     tcase_add_test(tests, a_dropped_set_leaves_no_trace);
+    tcase_add_test(tests, the_same_entry_in_two_roles);
     tcase_add_test(tests, a_wildcard_has_one_port);
     tcase_add_loop_test(tests, our_own_overlap_is_none, 0, 2);
     tcase_add_test(tests, time_wait_does_not_block_the_next_start);

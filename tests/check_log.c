@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,22 +16,6 @@
 
 #define STAMP "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z"
 #define HELLO "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
-
-/* Each line is a JSON object with these members; returns the number of lines. */
-static unsigned check_json_lines(const char *text, const char *const *members)
-{
-    unsigned count = 0;
-
-    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1, count++) {
-        const char *line = text_copy(text, (size_t)(end - text));
-        const struct json *json = json_parse(line);
-        ck_assert_msg(json != NULL, "no JSON: %s", line);
-        for (const char *const *member = members; *member != NULL; member++)
-            ck_assert_msg(json_get(json, *member) != NULL, "no %s: %s", *member, line);
-    }
-    ck_assert_msg(*text == '\0', "a line has no end: %s", text);
-    return count;
-}
 
 START_TEST(json_log)
 {
@@ -52,7 +35,7 @@ START_TEST(json_log)
     server_await(&server, 0, "SIGKILL");
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
     ck_assert_uint_gt(
-        check_json_lines(server_log(&server), LIST("time", "level", "pid", "message")), 4);
+        json_check_lines(server_log(&server), LIST("time", "level", "pid", "message")), 4);
 }
 END_TEST
 
@@ -98,7 +81,7 @@ START_TEST(log_changes_with_a_reload)
     server_await_file(&server, "new.log", 0, "SIGKILL");
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
     ck_assert_uint_eq(server_mark(&server), mark);
-    check_json_lines(scratch_read("new.log"), LIST("time", "level", "message"));
+    json_check_lines(scratch_read("new.log"), LIST("time", "level", "message"));
 }
 END_TEST
 
@@ -116,7 +99,7 @@ static void reopen_by_signal(const struct server *server)
 
 static void reopen_by_reload(const struct server *server)
 {
-    server_reload(server);
+    server_replace(server, 2);
 }
 
 static void (*const reopen_rows[])(const struct server *server) = {
@@ -168,132 +151,6 @@ START_TEST(reopen_that_fails_keeps_the_old_files)
     server_await(&server, 0, "(error|warning) .*logs/access");
     ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
     WAIT_FOR(text_count_lines(scratch_read("moved/access"), "/hello") == 1);
-    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
-}
-END_TEST
-
-/* The access log. */
-
-static const struct {
-    const char *request;
-    unsigned status;
-    const char *combined; /* pattern, behind the address and the date */
-} access_rows[] = {
-    { HELLO, 200, "\"GET /hello HTTP/1\\.1\" 200 5 \"-\" \"-\"$" },
-    { "HEAD /hello HTTP/1.1\r\nHost: a\r\n\r\n", 200,
-      "\"HEAD /hello HTTP/1\\.1\" 200 (0|-) \"-\" \"-\"$" },
-    { "GET /hello HTTP/1.0\r\n\r\n", 200, "\"GET /hello HTTP/1\\.0\" 200 5 \"-\" \"-\"$" },
-    { "GET /gone?a=b HTTP/1.1\r\nHost: a\r\nReferer: http://b/\r\nUser-Agent: curl/8 (x)\r\n\r\n",
-      404, "\"GET /gone\\?a=b HTTP/1\\.1\" 404 [0-9]+ \"http://b/\" \"curl/8 \\(x\\)\"$" },
-    { "GET /hello HTTP/1.1\r\nHost: a\r\nUser-Agent: a\"b\\c\r\nReferer: \xc3\xa9\r\n\r\n", 200,
-      "\"GET /hello HTTP/1\\.1\" 200 5 \"\\\\xC3\\\\xA9\" \"a\\\\x22b\\\\x5Cc\"$" },
-    { "GET /%0d%0aX:%20y HTTP/1.1\r\nHost: a\r\n\r\n", 404,
-      "\"GET /%0d%0aX:%20y HTTP/1\\.1\" 404 " },
-    { "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 405,
-      "\"POST /hello HTTP/1\\.1\" 405 " },
-    { "OPTIONS /hello HTTP/1.1\r\nHost: a\r\n\r\n", 204,
-      "\"OPTIONS /hello HTTP/1\\.1\" 204 (0|-) " },
-    { "GET /\x1b[31m\x01 HTTP/1.1\r\nHost: a\r\n\r\n", 400, " 400 [0-9]+ " },
-    { "GET /hello HTTP/1.1\r\nHost: a\r\nUser-Agent: \x1b[31m\r\n\r\n", 400, " 400 [0-9]+ " },
-    { "nonsense\r\n\r\n", 400, " 400 [0-9]+ " },
-    { "GET /hello HTTP/1.1\r\n\r\n", 400, " 400 [0-9]+ " },
-};
-
-/* Printable ASCII in lines, nothing else. */
-static bool is_plain(const char *text)
-{
-    for (; *text != '\0'; text++)
-        if (*text != '\n' && (*text < 0x20 || *text > 0x7e))
-            return false;
-    return true;
-}
-
-static void ask(const struct server *server, const char *request, unsigned status)
-{
-    struct client client;
-    struct reply reply;
-
-    client_open(&client, server->url);
-    client_send(&client, request);
-    bool is_head = strncmp(request, "HEAD", 4) == 0;
-    enum client_result result = client_receive(&client, &reply, is_head);
-    ck_assert_msg(result == CLIENT_REPLY, "%s", client.fault);
-    ck_assert_uint_eq(reply.status, status);
-    client_close(&client);
-}
-
-START_TEST(combined_access_log)
-{
-    struct server server;
-
-    server_start(&server,
-                 &(struct server_options){ .config = SERVER_BASE "access_log = \"access\"\n" });
-    ask(&server, access_rows[_i].request, access_rows[_i].status);
-    WAIT_FOR(text_count_lines(scratch_read("access"), "") == 1);
-    const char *log = scratch_read("access");
-    const char *line = text_find_line(
-        log,
-        text_format("^127\\.0\\.0\\.1 - - \\[[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9]{2}:[0-9]{2}:"
-                    "[0-9]{2} [-+][0-9]{4}\\] .*%s",
-                    access_rows[_i].combined));
-    ck_assert_msg(line != NULL && is_plain(log), "%s", log);
-    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
-}
-END_TEST
-
-START_TEST(json_access_log)
-{
-    struct server server;
-
-    server_start(&server, &(struct server_options){ .config = SERVER_BASE
-                                                    "access_log = \"access\"\n"
-                                                    "access_log_format = \"json\"\n" });
-    for (int i = 0; i < SUITE_ROWS(access_rows); i++) {
-        ask(&server, access_rows[i].request, access_rows[i].status);
-        WAIT_FOR(text_count_lines(scratch_read("access"), "") == (unsigned)i + 1);
-    }
-    const char *log = scratch_read("access");
-    ck_assert_uint_eq(check_json_lines(log, LIST("status")), SUITE_ROWS(access_rows));
-    ck_assert_msg(text_matches(log, "/hello") && strchr(log, '\x1b') == NULL, "%s", log);
-    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
-}
-END_TEST
-
-/* One line a request, also of those that came in one piece, from several workers. */
-START_TEST(one_line_a_request)
-{
-    struct server server;
-    struct client client;
-    struct reply reply;
-
-    server_start(&server, &(struct server_options){ .config = SERVER_BASE
-                                                    "workers = 4\naccess_log = \"access\"\n" });
-    for (int connection = 0; connection < 10; connection++) {
-        client_open(&client, server.url);
-        client_send(&client, text_repeat(HELLO, 100));
-        for (int i = 0; i < 100; i++)
-            client_expect(&client, &reply, 200);
-        client_close(&client);
-    }
-    WAIT_FOR(text_count_lines(scratch_read("access"), "") == 1000);
-    ck_assert_uint_eq(text_count_lines(scratch_read("access"),
-                                       "^127\\.0\\.0\\.1 .* \"GET /hello HTTP/1\\.1\" 200 5 "),
-                      1000);
-    /* Neither what a worker asks itself before it is ready, nor what health checks ask of admin. */
-    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
-    ck_assert_uint_eq(text_count_lines(scratch_read("access"), ""), 1000);
-}
-END_TEST
-
-START_TEST(access_log_to_stdout)
-{
-    struct server server;
-
-    server_start(&server,
-                 &(struct server_options){ .config = SERVER_BASE "access_log = \"stdout\"\n" });
-    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
-    WAIT_FOR(text_count_lines(scratch_read("hayate.out"), "\"GET /hello HTTP/1\\.1\" 200 5 ") == 1);
-    ck_assert_uint_eq(server_count(&server, 0, "GET /hello"), 0);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
 END_TEST
@@ -426,10 +283,6 @@ int main(void)
     tcase_add_test(tests, log_changes_with_a_reload);
     tcase_add_loop_test(tests, logs_are_reopened, 0, SUITE_ROWS(reopen_rows));
     tcase_add_test(tests, reopen_that_fails_keeps_the_old_files);
-    tcase_add_loop_test(tests, combined_access_log, 0, SUITE_ROWS(access_rows));
-    tcase_add_test(tests, json_access_log);
-    tcase_add_test(tests, one_line_a_request);
-    tcase_add_test(tests, access_log_to_stdout);
     tcase_add_loop_test(tests, sink_that_takes_nothing_stops_nobody, 0, SUITE_ROWS(sink_rows));
     tcase_add_loop_test(tests, output_that_takes_nothing_stops_nobody, 0, SUITE_ROWS(output_rows));
     return suite_run(suite);

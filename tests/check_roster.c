@@ -39,7 +39,7 @@ static const struct row rows[] = {
     { ROSTER_STARTING, ROSTER_RETIRE, ROSTER_DISMISS, ROSTER_RETIRED },
 
     { ROSTER_SERVING, ROSTER_EXITED, ROSTER_BACK_OFF, ROSTER_WAITING },
-    { ROSTER_SERVING, ROSTER_LEAVING, ROSTER_FORK, ROSTER_STARTING },
+    { ROSTER_SERVING, ROSTER_LEAVING, ROSTER_BACK_OFF, ROSTER_WAITING },
     { ROSTER_SERVING, ROSTER_RETIRE, ROSTER_DISMISS, ROSTER_RETIRED },
 
     { ROSTER_WAITING, ROSTER_DUE, ROSTER_FORK, ROSTER_STARTING },
@@ -103,6 +103,17 @@ START_TEST(health_forgets_failures)
 }
 END_TEST
 
+/* Somebody else told it to go: a short pause, and nothing is held against the place. */
+START_TEST(leaving_is_no_failure)
+{
+    struct roster_member member = { .state = ROSTER_SERVING, .failures = (unsigned)_i };
+    ck_assert_int_eq(roster_take(&member, ROSTER_LEAVING, S), ROSTER_BACK_OFF);
+    ck_assert_int_eq(member.delay, 10 * MS);
+    ck_assert_uint_eq(member.failures, (unsigned)_i);
+    ck_assert_int_eq(roster_take(&member, ROSTER_DUE, S), ROSTER_FORK);
+}
+END_TEST
+
 /* A process that never got ready has no health, however long it took. */
 START_TEST(slow_failed_start_is_no_health)
 {
@@ -147,6 +158,7 @@ int main(void)
     tcase_add_loop_test(tests, every_pair, 0, ROSTER_STATES * ROSTER_EVENTS);
     tcase_add_test(tests, back_off_doubles_to_its_cap);
     tcase_add_loop_test(tests, health_forgets_failures, 0, 4);
+    tcase_add_loop_test(tests, leaving_is_no_failure, 0, 4);
     tcase_add_test(tests, slow_failed_start_is_no_health);
     tcase_add_test(tests, never_two_processes);
     return suite_run(suite);

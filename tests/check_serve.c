@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "support/client.h"
-#include "support/scratch.h"
 #include "support/server.h"
 #include "support/suite.h"
 #include "support/text.h"
@@ -16,7 +15,7 @@
     "workers = 1\n"                                                           \
     "routes = ( { path = \"/hello\" text = \"Hello\" },\n"                    \
     "{ path = \"/a\" text = \"A\" }, { path = \"/b\" text = \"B\" },\n"       \
-    "{ path = \"/late\" text = \"Late\" delay = \"50ms\" },\n"                \
+    "{ path = \"/late\" text = \"Late\" delay = \"10ms\" },\n"                \
     "{ path = \"/post\" text = \"Post\" methods = [ \"GET\", \"POST\" ] },\n" \
     "{ path = \"/html\" text = \"<p>\" type = \"text/html; charset=utf-8\" "  \
     "status = 404 headers = { X-A = \"1\" } },\n"                             \

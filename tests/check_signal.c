@@ -1,11 +1,9 @@
 /* Signals to the master and to workers, and what a stop does to those who are being served. */
 
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "support/client.h"
-#include "support/scratch.h"
 #include "support/server.h"
 #include "support/suite.h"
 #include "support/text.h"

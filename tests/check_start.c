@@ -28,12 +28,12 @@ START_TEST(start_line)
 
     server_start(&server, &(struct server_options){
                               .config = text_format(SERVER_BASE "workers = %d\n", _i + 1) });
-    const char *pattern = text_format(STAMP "info  master\\[%d\\]: hayate [0-9]+\\.[0-9]+\\.[0-9]+ "
-                                            "started in " SPAN
-                                            "( \\(" SPAN " of it since its first instruction\\))?"
-                                            ": %s generation 1, "
-                                            "http://127\\.0\\.0\\.1:%u$",
-                                      server.pid, words[_i], server.port);
+    const char *pattern =
+        text_format(STAMP "info  master\\[%d\\]: hayate [0-9]+\\.[0-9]+\\.[0-9]+ "
+                          "started in " SPAN "( \\(" SPAN " of it since its first instruction\\))?"
+                          ": %s generation 1, "
+                          "http://127\\.0\\.0\\.1:%u$",
+                    server.pid, words[_i], server.port);
     ck_assert_msg(text_matches(server.started, pattern), "%s", server.started);
     for (int worker = 1; worker <= _i + 1; worker++)
         server_await(&server, 0,

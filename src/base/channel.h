@@ -20,13 +20,14 @@ enum channel_kind {
     CHANNEL_FAILED,    /* text: why it cannot start; it exits next */
     CHANNEL_REOPENED,  /* it uses the logs it was sent */
     CHANNEL_LEAVING,   /* somebody else told it to stop (a signal): it drains */
+    CHANNEL_DRAINING,  /* it has closed its listening sockets: no connection is accepted any more */
 
     /* From the master. */
-    CHANNEL_GO = 32,   /* accept connections */
-    CHANNEL_DRAIN,     /* argument: enum channel_drain; value: deadline in ns from now */
-    CHANNEL_LOGS,      /* argument: bits of enum channel_log; fds: the log, then the access log */
-    CHANNEL_TAKE,      /* argument: socket slot whose queue this worker serves too */
-    CHANNEL_GIVE,      /* argument: socket slot it serves no more */
+    CHANNEL_GO = 32, /* accept connections */
+    CHANNEL_DRAIN,   /* argument: enum channel_drain; value: deadline in ns from now */
+    CHANNEL_LOGS,    /* argument: bits of enum channel_log; fds: the log, then the access log */
+    CHANNEL_TAKE,    /* argument: socket slot whose queue this worker serves too */
+    CHANNEL_GIVE,    /* argument: socket slot it serves no more */
 };
 
 enum channel_drain {

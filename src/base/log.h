@@ -67,8 +67,8 @@ void log_vwrite(enum log_level level, const char *format, va_list args)
 
 /* A limit on one kind of line that a fault can repeat: zeroed at first. */
 struct log_limit {
-    int64_t window;    /* monotonic ns at which the window began */
-    unsigned written;  /* in this window */
+    int64_t window;   /* monotonic ns at which the window began */
+    unsigned written; /* in this window */
     uint64_t swallowed;
 };
 
@@ -83,7 +83,6 @@ void log_limited(struct log_limit *limit, enum log_level level, const char *form
 const char *log_quote(char *text, size_t size, struct slice from_client);
 
 /* "pid" or a format error at start-up: writes an error line and exits with `status`. */
-_Noreturn void log_fatal(int status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+_Noreturn void log_fatal(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -77,15 +77,15 @@ struct scoreboard_slot {
     _Atomic int32_t pid;
     uint32_t worker; /* 1 to the number of workers; 0 for admin */
     uint64_t generation;
-    int64_t since;   /* start of the process */
+    int64_t since; /* start of the process */
     uint32_t restarts;
 
     /* Written by the child. */
-    _Alignas(64) _Atomic uint64_t turns;  /* of its loop */
-    _Atomic uint32_t is_busy;             /* 0 while it waits for events */
-    _Atomic uint32_t open;                /* connections now */
-    _Atomic uint32_t idle;                /* of them, between requests */
-    _Atomic uint32_t waiting;             /* requests whose answer is late (delay) */
+    _Alignas(64) _Atomic uint64_t turns; /* of its loop */
+    _Atomic uint32_t is_busy;            /* 0 while it waits for events */
+    _Atomic uint32_t open;               /* connections now */
+    _Atomic uint32_t idle;               /* of them, between requests */
+    _Atomic uint32_t waiting;            /* requests whose answer is late (delay) */
     struct scoreboard_counters counters;
     _Alignas(64) struct scoreboard_request answering;
     struct scoreboard_request oldest; /* of those waiting */
@@ -96,7 +96,7 @@ struct scoreboard_master {
     _Atomic uint32_t sequence; /* odd while totals are being folded */
     _Atomic int32_t pid;
     _Atomic uint64_t generation;
-    _Atomic uint32_t is_ready;    /* what /readyz tells */
+    _Atomic uint32_t is_ready; /* what /readyz tells */
     _Atomic uint32_t is_draining;
     _Atomic uint32_t is_watching; /* the watchdog is armed */
     char reason[SCOREBOARD_TEXT]; /* why not ready; NUL-terminated */

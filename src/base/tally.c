@@ -11,8 +11,8 @@
 #define S CLOCK_SECOND
 
 const int64_t tally_bounds[TALLY_BUCKETS] = {
-    100 * US, 250 * US, 500 * US, 1 * MS, 2500 * US, 5 * MS,    10 * MS, 25 * MS,   50 * MS,
-    100 * MS, 250 * MS, 500 * MS, 1 * S,  2500 * MS, 5 * S,     10 * S,  INT64_MAX,
+    100 * US, 250 * US, 500 * US, 1 * MS, 2500 * US, 5 * MS, 10 * MS, 25 * MS,   50 * MS,
+    100 * MS, 250 * MS, 500 * MS, 1 * S,  2500 * MS, 5 * S,  10 * S,  INT64_MAX,
 };
 
 static size_t size_of(size_t nroutes)

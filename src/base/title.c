@@ -23,15 +23,21 @@ static char *contiguous_end(char **strings, char *end)
     return end;
 }
 
+/* One block for the array and its strings: what unsetenv takes out of the array is not lost. */
 static char **copy_strings(char **strings)
 {
-    size_t count = 0;
-    while (strings[count])
-        count++;
-    char **copy = calloc(count + 1, sizeof(*copy));
-    for (size_t i = 0; copy && i < count; i++)
-        if (!(copy[i] = strdup(strings[i])))
-            return NULL;
+    size_t count = 0, size = 0;
+    for (; strings[count]; count++)
+        size += strlen(strings[count]) + 1;
+    char **copy = malloc((count + 1) * sizeof(*copy) + size);
+    if (!copy)
+        return NULL;
+    char *next = (char *)(copy + count + 1);
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = next;
+        next = stpcpy(next, strings[i]) + 1;
+    }
+    copy[count] = NULL;
     return copy;
 }
 

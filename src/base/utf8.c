@@ -9,7 +9,7 @@ size_t utf8_width(const char *data, size_t length)
         return 0;
     if (u[0] < 0x80)
         return 1;
-    size_t width = u[0] >= 0xc2 && u[0] <= 0xdf ? 2
+    size_t width = u[0] >= 0xc2 && u[0] <= 0xdf   ? 2
                    : u[0] >= 0xe0 && u[0] <= 0xef ? 3
                    : u[0] >= 0xf0 && u[0] <= 0xf4 ? 4
                                                   : 0;

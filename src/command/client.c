@@ -34,8 +34,9 @@ static int connect_to(const char *path, int *status)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     if (strlen(path) >= sizeof(address.sun_path)) {
-        *status = command_fail(COMMAND_USAGE, "control socket %s: the path is longer than %zu bytes",
-                               path, sizeof(address.sun_path) - 1);
+        *status =
+            command_fail(COMMAND_USAGE, "control socket %s: the path is longer than %zu bytes",
+                         path, sizeof(address.sun_path) - 1);
         return -1;
     }
     strcpy(address.sun_path, path);
@@ -102,8 +103,8 @@ int client_ask(const struct command_options *options, const char *line)
     int fd = connect_to(path, &status);
     if (fd != -1) {
         if (send_line(fd, line) == -1 || read_all(fd, &answer) == -1)
-            status = command_fail(COMMAND_FAILURE, "lost the master at %s: %s", path,
-                                  strerror(errno));
+            status =
+                command_fail(COMMAND_FAILURE, "lost the master at %s: %s", path, strerror(errno));
         else
             status = print_answer(&answer);
     }

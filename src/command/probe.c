@@ -107,8 +107,8 @@ static int get(int fd, const struct target *target, int64_t deadline)
 {
     char text[2048];
     int length = snprintf(text, sizeof(text),
-                          "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: hayate-probe/"
-                          PACKAGE_VERSION "\r\nConnection: close\r\n\r\n",
+                          "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: hayate-probe/" PACKAGE_VERSION
+                          "\r\nConnection: close\r\n\r\n",
                           target->path, target->host);
     errno = EMSGSIZE;
     if (length < 0 || (size_t)length >= sizeof(text) ||

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "command/command.h"
-#include "conf/hint.h"
 #include "conf/conf.h"
+#include "conf/hint.h"
 #include "http/request.h"
 
 static const char usage[] =
@@ -80,8 +80,7 @@ static int print_version(void)
     request_parser_version(parser, sizeof(parser));
     int length = snprintf(text, sizeof(text),
                           "hayate " PACKAGE_VERSION "\nlibev %d.%d, http-parser %s, libconfig %s\n",
-                          ev_version_major(), ev_version_minor(), parser,
-                          conf_library_version());
+                          ev_version_major(), ev_version_minor(), parser, conf_library_version());
     return command_print(text, (size_t)length);
 }
 

@@ -108,6 +108,8 @@ static int load_one(struct load *load, const struct schema_row *row, struct load
                                                        : load_entry(load, row, slot, entry);
     if (result == -1)
         return -1;
+    if (address_port(&entry->addresses[0]) == 0 && entry->addresses[0].any.sa_family != AF_UNIX)
+        return 0; /* the kernel chooses another port for each */
     const struct conf_listen *other = find_same(list, *count - 1, entry);
     if (!other) /* admin.listen comes after listen */
         other = find_same(conf->listen, conf->nlisten, entry);

@@ -244,7 +244,7 @@ void child_kill(struct child *child, const char *reason)
 
 static void describe_status(char *text, size_t size, const struct child *child, int status)
 {
-    const char *reason = child->kill_reason ? child->kill_reason
+    const char *reason = child->kill_reason  ? child->kill_reason
                          : child->failure[0] ? child->failure
                                              : NULL;
     const char *left = reason ? " (" : "", *right = reason ? ")" : "";

@@ -33,10 +33,11 @@ struct child {
     ev_timer overdue;
     int64_t born; /* monotonic ns */
     bool is_ready;
-    bool is_serving;   /* told to go, and not told to drain */
+    bool is_serving; /* told to go, and not told to drain */
     bool is_draining;
-    bool is_stopped;   /* by a signal such as SIGSTOP */
-    bool has_reopened; /* since the last CHANNEL_LOGS */
+    bool has_closed;            /* its listening sockets, since it drains */
+    bool is_stopped;            /* by a signal such as SIGSTOP */
+    bool has_reopened;          /* since the last CHANNEL_LOGS */
     const char *kill_reason;    /* why the master killed it; NULL: it did not */
     char failure[CHANNEL_TEXT]; /* what it said with CHANNEL_FAILED */
 

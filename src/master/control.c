@@ -17,8 +17,8 @@
 #include "master/master.h"
 #include "master/status.h"
 
-#define COMMAND_MAX 64   /* bytes of a command line */
-#define SILENCE_MAX 10.  /* seconds a client may take to say it, or to read the answer */
+#define COMMAND_MAX 64  /* bytes of a command line */
+#define SILENCE_MAX 10. /* seconds a client may take to say it, or to read the answer */
 #define CLIENTS_MAX 64
 #define ACCEPT_PAUSE 0.5 /* seconds, when there are no descriptors */
 
@@ -170,9 +170,9 @@ static const struct {
     const char *name;
     void (*run)(struct client *client);
 } commands[] = {
-    { "reload", command_reload },           { "reopen", command_reopen },
-    { "stop", command_stop },               { "upgrade", command_upgrade },
-    { "status", command_status },           { "status json", command_status_json },
+    { "reload", command_reload }, { "reopen", command_reopen },
+    { "stop", command_stop },     { "upgrade", command_upgrade },
+    { "status", command_status }, { "status json", command_status_json },
     { "config", command_config },
 };
 
@@ -183,8 +183,9 @@ static void client_run(struct client *client)
             commands[i].run(client);
             return;
         }
-    client_answer(client, 2, SLICE("unknown command; the commands are reload, reopen, stop, "
-                                   "upgrade, status, status json, config\n"));
+    client_answer(client, 2,
+                  SLICE("unknown command; the commands are reload, reopen, stop, "
+                        "upgrade, status, status json, config\n"));
 }
 
 static void client_read(struct client *client)

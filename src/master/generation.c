@@ -38,7 +38,7 @@ static int open_sink(struct sink *sink, const struct conf_sink *conf, const char
                  : conf->kind == CONF_SINK_STDOUT ? sink_open_inherited(sink, 1)
                                                   : 0;
     if (result == -1) {
-        const char *name = conf->path ? conf->path
+        const char *name = conf->path                       ? conf->path
                            : conf->kind == CONF_SINK_STDOUT ? "stdout"
                                                             : "stderr";
         snprintf(error->text, sizeof(error->text), "cannot open %s %s: %s", what, name,
@@ -109,13 +109,14 @@ static int prepare_listeners(struct generation *generation, struct generation_er
 {
     const struct generation *current = generation->master->current;
     const struct conf *conf = generation->conf;
-    const struct listener_set *held[5] = { NULL };
+    /* An address goes on in its own role, if it is in both. */
+    const struct listener_set *held[4] = { NULL }, *held_admin[4] = { NULL };
     struct listener_error why;
-    unsigned skipped = 0, count = 0;
+    unsigned skipped = 0;
     if (current) {
-        held[count++] = &current->listeners;
-        held[count++] = &current->admin_listeners;
-        held[count++] = &current->control;
+        held[0] = held_admin[1] = &current->listeners;
+        held[1] = held_admin[0] = &current->admin_listeners;
+        held[2] = held_admin[2] = &current->control;
     }
     generation->listeners.slots = generation->workers;
     generation->admin_listeners.slots = 1;
@@ -124,9 +125,9 @@ static int prepare_listeners(struct generation *generation, struct generation_er
     if (listener_set_prepare(&generation->listeners, conf->listen, conf->nlisten, held, &skipped,
                              &why) == -1)
         goto failed;
-    held[count++] = &generation->listeners;
-    if (listener_set_prepare(&generation->admin_listeners, conf->admin_listen,
-                             conf->nadmin_listen, held, &skipped, &why) == -1)
+    generation->admin_listeners.beside = &generation->listeners;
+    if (listener_set_prepare(&generation->admin_listeners, conf->admin_listen, conf->nadmin_listen,
+                             held_admin, &skipped, &why) == -1)
         goto failed;
     if (skipped > 0)
         log_warning("this kernel has no IPv6: \"*\" listens on IPv4 only");
@@ -416,6 +417,13 @@ static void forget_keeper(struct generation *generation, const struct child *chi
             generation->keepers[slot] = NULL;
 }
 
+/* A stop is final: what goes from then on, the admin child that serves through it for one, is not
+ * replaced. */
+static enum roster_event end_event(const struct generation *generation, enum roster_event event)
+{
+    return generation->master->is_stopping ? ROSTER_RETIRE : event;
+}
+
 void generation_child_leaving(struct generation *generation, struct child *child)
 {
     struct member *member = child->member;
@@ -432,7 +440,8 @@ void generation_child_leaving(struct generation *generation, struct child *child
     member->child = NULL;
     forget_keeper(generation, child);
     generation_cover(generation);
-    act(member, roster_take(&member->roster, ROSTER_LEAVING, clock_monotonic()),
+    act(member,
+        roster_take(&member->roster, end_event(generation, ROSTER_LEAVING), clock_monotonic()),
         "told to stop by a signal before it was ready");
 }
 
@@ -446,7 +455,9 @@ void generation_child_gone(struct generation *generation, struct child *child, c
     member->child = NULL;
     child->is_serving = false;
     forget_keeper(generation, child);
-    act(member, roster_take(&member->roster, ROSTER_EXITED, clock_monotonic()), reason);
+    act(member,
+        roster_take(&member->roster, end_event(generation, ROSTER_EXITED), clock_monotonic()),
+        reason);
     generation_cover(generation);
 }
 

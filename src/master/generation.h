@@ -48,7 +48,7 @@ struct generation {
     struct listener_set listeners;
     struct listener_set admin_listeners;
     struct listener_set control; /* one unix socket, or none */
-    struct sink log; /* until the commit, when it becomes the log */
+    struct sink log;             /* until the commit, when it becomes the log */
     bool log_is_journal;
     struct sink access;
     struct member *members; /* workers, then admin if there is one */
@@ -57,9 +57,9 @@ struct generation {
     unsigned nchildren;     /* processes of this generation that live, whatever they do */
     struct child **keepers; /* who serves the queue of each socket slot; NULL: nobody */
     unsigned nkeepers;
-    struct tally *tally;    /* counters of its children, by route and latency */
+    struct tally *tally; /* counters of its children, by route and latency */
     int tally_fd;
-    unsigned connections;   /* share of a worker; 0: unlimited */
+    unsigned connections; /* share of a worker; 0: unlimited */
 };
 
 /* Why a generation could not be made, or failed before it was ready. */

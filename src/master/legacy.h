@@ -27,11 +27,12 @@
 /* One socket of an address: master/listener.h says what the fields mean. */
 struct legacy_socket {
     int32_t fd;
-    uint32_t entry; /* offset in bytes, from the memfd's start, of the entry's text, NUL-terminated */
+    uint32_t
+        entry; /* offset in bytes, from the memfd's start, of the entry's text, NUL-terminated */
     uint32_t part;
     uint32_t slot;
-    uint32_t role;  /* 0: public, 1: admin, 2: control */
-    uint32_t flags; /* bit 0: shared, bit 1: steered */
+    uint32_t role;          /* 0: public, 1: admin, 2: control */
+    uint32_t flags;         /* bit 0: shared, bit 1: steered */
     uint64_t device, inode; /* of a unix socket's file */
 };
 
@@ -67,8 +68,8 @@ struct legacy {
     int32_t log_fd, access_fd;
     int32_t old_binary_fd; /* to go back to */
     uint32_t reserved;
-    uint64_t generation; /* the last number given */
-    int64_t started;     /* of the first binary, monotonic ns */
+    uint64_t generation;        /* the last number given */
+    int64_t started;            /* of the first binary, monotonic ns */
     uint32_t nsockets, sockets; /* count, and offset of the first */
     uint32_t nchildren, children;
     uint32_t ngenerations, generations;

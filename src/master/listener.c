@@ -41,9 +41,8 @@ static int fail_at(struct listener_error *error, const struct address *address, 
     if (reason == EADDRINUSE)
         return fail(error, "%s is already in use by another process", text);
     if (reason == EACCES && address_port(address) > 0 && address_port(address) < 1024)
-        return fail(error,
-                    "cannot %s %s: %s (ports below 1024 need root or CAP_NET_BIND_SERVICE)", what,
-                    text, strerror(reason));
+        return fail(error, "cannot %s %s: %s (ports below 1024 need root or CAP_NET_BIND_SERVICE)",
+                    what, text, strerror(reason));
     return fail(error, "cannot %s %s: %s", what, text, strerror(reason));
 }
 
@@ -179,7 +178,7 @@ static bool is_ours(const struct listener *listener, const struct listener_set *
 {
     if (address_port(&listener->address) == 0)
         return false;
-    bool is_found = overlaps_any(set, listener);
+    bool is_found = overlaps_any(set, listener) || overlaps_any(set->beside, listener);
     for (size_t i = 0; !is_found && held && held[i]; i++)
         is_found = overlaps_any(held[i], listener);
     return is_found;
@@ -243,7 +242,7 @@ bool listener_set_has(const struct listener_set *set, const struct listener *lis
     return false;
 }
 
-/* Not one that the new set has already: "127.0.0.1:0" may stand there twice. */
+/* Not one that the new generation has already: "127.0.0.1:0" may stand there twice. */
 static struct listener *find(const struct listener_set *const *held, const char *text,
                              unsigned part, const struct listener_set *taken)
 {
@@ -251,7 +250,8 @@ static struct listener *find(const struct listener_set *const *held, const char 
         for (size_t k = 0; k < held[i]->count; k++) {
             struct listener *listener = held[i]->items[k];
             if (listener->part == part && strcmp(listener->text, text) == 0 &&
-                !listener_set_has(taken, listener))
+                !listener_set_has(taken, listener) &&
+                !(taken->beside && listener_set_has(taken->beside, listener)))
                 return listener;
         }
     return NULL;
@@ -348,8 +348,8 @@ static int prepare_entry(const struct plan *plan)
 }
 
 int listener_set_prepare(struct listener_set *set, const struct conf_listen *entries,
-                         size_t nentries, const struct listener_set *const *held,
-                         unsigned *skipped, struct listener_error *error)
+                         size_t nentries, const struct listener_set *const *held, unsigned *skipped,
+                         struct listener_error *error)
 {
     for (size_t i = 0; i < nentries; i++) {
         struct plan plan = { set, held, &entries[i], skipped, error };

@@ -21,9 +21,9 @@
 struct conf_listen;
 
 struct listener {
-    unsigned references; /* sets that hold it */
-    char *text;          /* the entry of the configuration it comes from */
-    unsigned part;       /* of the entry: 0, or 1 for the IPv6 half of "*" */
+    unsigned references;    /* sets that hold it */
+    char *text;             /* the entry of the configuration it comes from */
+    unsigned part;          /* of the entry: 0, or 1 for the IPv6 half of "*" */
     struct address address; /* as bound: with the port the kernel chose */
     bool is_shared;         /* one socket for all */
     int *fds;
@@ -38,8 +38,9 @@ struct listener {
 struct listener_set {
     struct listener **items;
     size_t count;
-    unsigned slots;   /* sockets wanted for each TCP address */
-    mode_t unix_mode; /* of the file of a unix socket */
+    unsigned slots;                    /* sockets wanted for each TCP address */
+    mode_t unix_mode;                  /* of the file of a unix socket */
+    const struct listener_set *beside; /* of the same generation: its addresses are not for this */
 };
 
 /* Where and why a set could not be made. */
@@ -48,13 +49,13 @@ struct listener_error {
 };
 
 /*
- * Makes the set for `entries`; set->slots and set->unix_mode say how. Addresses that one of the `held` sets has are taken over, the rest
+ * Makes the set for `entries`; set->slots, unix_mode and beside say how. Addresses that one of the `held` sets has are taken over, the rest
  * is bound. Wildcards fall back to IPv4 where the kernel has no IPv6: *skipped counts these. 0, or
  * -1 with the error and nothing changed.
  */
 int listener_set_prepare(struct listener_set *set, const struct conf_listen *entries,
-                         size_t nentries, const struct listener_set *const *held,
-                         unsigned *skipped, struct listener_error *error);
+                         size_t nentries, const struct listener_set *const *held, unsigned *skipped,
+                         struct listener_error *error);
 
 /*
  * Listens on all of it with this backlog, puts unix sockets in their places, and steers new

@@ -44,8 +44,10 @@ void master_update(struct master *master)
     struct scoreboard_master *board = &master->scoreboard->master;
     unsigned serving = master->current ? generation_serving(master->current) : 0;
     bool is_ready = serving > 0 && !master->is_stopping;
-    const char *reason = master->is_stopping ? "stopping" : !master->current ? "starting"
-                         : serving == 0 ? "no worker" : "";
+    const char *reason = master->is_stopping ? "stopping"
+                         : !master->current  ? "starting"
+                         : serving == 0      ? "no worker"
+                                             : "";
     snprintf(board->reason, sizeof(board->reason), "%s", reason);
     atomic_store(&board->is_draining, master->is_stopping);
     atomic_store(&board->is_ready, is_ready);
@@ -91,6 +93,10 @@ void master_child_message(struct child *child)
         case CHANNEL_LEAVING:
             if (!child->is_draining)
                 generation_child_leaving(child->generation, child);
+            break;
+        case CHANNEL_DRAINING:
+            child->has_closed = true;
+            reload_child_closed(child->master);
             break;
         case CHANNEL_REOPENED:
             child->has_reopened = true;
@@ -138,6 +144,7 @@ static void reap(struct master *master, struct child *child, int status)
     child->member = NULL;
     child_free(child);
     logs_child_reopened(master);
+    reload_child_closed(master);
     master_update(master);
     if (master->is_stopping)
         stop_child_gone(master);
@@ -297,6 +304,7 @@ static void fini(struct master *master)
     notify_free(master->notify);
     watchdog_fini(master);
     ev_timer_stop(master->loop, &master->reopen_overdue);
+    ev_timer_stop(master->loop, &master->retiring_overdue);
     ev_loop_destroy(master->loop);
     fd_close(&master->signals);
     fd_close(&master->scoreboard_fd);
@@ -323,6 +331,7 @@ int master_run(const struct master_options *options)
     master.notify = notify_new();
     master.control = control_new(&master);
     logs_init(&master);
+    reload_init(&master);
     if (!master.control)
         log_fatal(EXIT_FAILURE, "cannot start: out of memory");
     if (reload_first(&master))

@@ -55,13 +55,15 @@ struct master {
     struct totals totals;        /* of those that have ended */
     struct child *children;      /* list of all that live */
     struct master_round reload;
+    struct generation *retiring; /* whose children may still accept; the reload is not over */
+    ev_timer retiring_overdue;
     struct master_round reopen;
     ev_timer reopen_overdue;
     bool is_stopping;
     bool admin_is_retired;
     bool has_killed; /* a child had to be killed to stop */
     int64_t stop_began;
-    int status;    /* to exit with */
+    int status; /* to exit with */
 };
 
 /* Runs until an ordered stop. Returns the exit status: 0, 1, or 78. */

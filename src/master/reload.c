@@ -18,6 +18,8 @@
 #include "master/stop.h"
 
 #define EXIT_CONFIG 78
+/* How long a reload waits for old children to close their listening sockets. */
+#define CLOSE_DEADLINE 1.
 #define EXEC_AT_MOST (10 * CLOCK_MILLISECOND)
 
 static void note_outcome(struct master *master, bool has_failed, const char *text)
@@ -139,10 +141,57 @@ void master_generation_failed(struct master *master, struct generation *generati
     fail(master, EXIT_FAILURE, text);
 }
 
+/* The new configuration is in force when nobody accepts under the old one any more: only then is
+ * whoever asked told. */
+static void finish(struct master *master)
+{
+    char text[SCOREBOARD_TEXT + 1];
+    ev_timer_stop(master->loop, &master->retiring_overdue);
+    master->retiring = NULL;
+    snprintf(text, sizeof(text), "%s\n", master->scoreboard->master.last_reload);
+    end_round(master, EXIT_SUCCESS, text);
+}
+
+static void on_overdue(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    finish(timer->data);
+}
+
+void reload_init(struct master *master)
+{
+    ev_timer_init(&master->retiring_overdue, on_overdue, CLOSE_DEADLINE, 0.);
+    master->retiring_overdue.data = master;
+}
+
+void reload_child_closed(struct master *master)
+{
+    if (!master->retiring)
+        return;
+    for (const struct child *child = master->children; child; child = child->next)
+        if (child->generation == master->retiring && !child->has_closed)
+            return;
+    finish(master);
+}
+
+static void retire(struct master *master, struct generation *generation)
+{
+    generation_retire(generation, CHANNEL_DRAIN_RELOAD, generation->conf->timeouts.drain);
+    generation->next = master->draining;
+    master->draining = generation;
+    master->retiring = generation;
+    ev_now_update(master->loop);
+    ev_timer_set(&master->retiring_overdue, CLOSE_DEADLINE, 0.);
+    ev_timer_start(master->loop, &master->retiring_overdue);
+}
+
 void reload_abandon(struct master *master, const char *reason)
 {
     struct generation *generation = master->next;
     master->reload.is_wanted = false;
+    if (master->retiring)
+        finish(master); /* it was committed: that it is not quite over matters to nobody now */
     if (!generation)
         return;
     master->next = NULL;
@@ -224,18 +273,17 @@ void master_generation_ready(struct master *master, struct generation *generatio
     control_listen(master->control, &generation->control);
     generation_cover(generation);
     watchdog_renew(master);
-    char text[SCOREBOARD_TEXT] = "";
     if (before) {
-        int64_t drain = before->conf->timeouts.drain;
-        generation_retire(before, CHANNEL_DRAIN_RELOAD, drain);
-        before->next = master->draining;
-        master->draining = before;
-        announce_reload(before, generation, text, sizeof(text) - 1);
+        char text[SCOREBOARD_TEXT];
+        announce_reload(before, generation, text, sizeof(text));
         note_outcome(master, false, text);
+        retire(master, before);
     } else {
         announce_start(generation);
     }
-    strcat(text, "\n");
     master_update(master);
-    end_round(master, EXIT_SUCCESS, text);
+    if (before)
+        reload_child_closed(master);
+    else
+        end_round(master, EXIT_SUCCESS, "");
 }

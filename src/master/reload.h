@@ -12,6 +12,11 @@
 
 struct master;
 
+void reload_init(struct master *master);
+
+/* A child has closed its listening sockets, or is gone: the reload may be over. */
+void reload_child_closed(struct master *master);
+
 /* The first start. False when it failed at once: master->status says how, and it was logged. */
 bool reload_first(struct master *master);
 

@@ -7,13 +7,13 @@ const char *const roster_state_names[ROSTER_STATES] = {
 };
 
 const char *const roster_event_names[ROSTER_EVENTS] = {
-    [ROSTER_START] = "start",     [ROSTER_COMMIT] = "commit", [ROSTER_READY] = "ready",
-    [ROSTER_EXITED] = "exited",   [ROSTER_LEAVING] = "leaving", [ROSTER_DUE] = "due",
+    [ROSTER_START] = "start",   [ROSTER_COMMIT] = "commit",   [ROSTER_READY] = "ready",
+    [ROSTER_EXITED] = "exited", [ROSTER_LEAVING] = "leaving", [ROSTER_DUE] = "due",
     [ROSTER_RETIRE] = "retire",
 };
 
 const char *const roster_action_names[ROSTER_ACTIONS] = {
-    [ROSTER_NOTHING] = "nothing", [ROSTER_FORK] = "fork",       [ROSTER_ADMIT] = "admit",
+    [ROSTER_NOTHING] = "nothing",   [ROSTER_FORK] = "fork",       [ROSTER_ADMIT] = "admit",
     [ROSTER_BACK_OFF] = "back off", [ROSTER_DISMISS] = "dismiss", [ROSTER_FAIL] = "fail",
 };
 
@@ -65,7 +65,7 @@ static const struct move moves[ROSTER_STATES][ROSTER_EVENTS] = {
         [ROSTER_COMMIT]  = { ROSTER_NOTHING,  ROSTER_SERVING },
         [ROSTER_READY]   = { ROSTER_NOTHING,  ROSTER_SERVING },
         [ROSTER_EXITED]  = { ROSTER_BACK_OFF, ROSTER_WAITING },
-        [ROSTER_LEAVING] = { ROSTER_FORK,     ROSTER_STARTING },
+        [ROSTER_LEAVING] = { ROSTER_BACK_OFF, ROSTER_WAITING },
         [ROSTER_DUE]     = { ROSTER_NOTHING,  ROSTER_SERVING },
         [ROSTER_RETIRE]  = { ROSTER_DISMISS,  ROSTER_RETIRED },
     },
@@ -107,6 +107,11 @@ enum roster_action roster_take(struct roster_member *member, enum roster_event e
         member->ready_since = now;
     switch (move->action) {
     case ROSTER_BACK_OFF:
+        if (event == ROSTER_LEAVING) {
+            member->delay = ROSTER_LEAVE_PAUSE;
+            member->ready_since = 0;
+            break;
+        }
         if (member->ready_since != 0 && now - member->ready_since >= ROSTER_HEALTH)
             member->failures = 0;
         member->delay = back_off(member->failures);

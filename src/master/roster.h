@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 enum roster_state {
-    ROSTER_VACANT,   /* never had a process */
-    ROSTER_PROVING,  /* first process of the place, not yet ready: if it fails, the generation does */
-    ROSTER_PROVEN,   /* ready, waiting for the rest of its generation */
+    ROSTER_VACANT,  /* never had a process */
+    ROSTER_PROVING, /* first process of the place, not yet ready: if it fails, the generation does */
+    ROSTER_PROVEN,  /* ready, waiting for the rest of its generation */
     ROSTER_STARTING, /* a later process, not yet ready */
     ROSTER_SERVING,  /* ready, told to go */
     ROSTER_WAITING,  /* no process; the next one is forked when the back-off is over */
@@ -23,23 +23,23 @@ enum roster_state {
 };
 
 enum roster_event {
-    ROSTER_START,       /* the generation begins */
-    ROSTER_COMMIT,      /* the generation takes over */
-    ROSTER_READY,       /* the process says ready */
-    ROSTER_EXITED,      /* the process is gone, however; also: it could not be forked */
-    ROSTER_LEAVING,     /* the process drains because somebody else told it to */
-    ROSTER_DUE,         /* the back-off is over */
-    ROSTER_RETIRE,      /* the generation ends: reload or stop */
+    ROSTER_START,   /* the generation begins */
+    ROSTER_COMMIT,  /* the generation takes over */
+    ROSTER_READY,   /* the process says ready */
+    ROSTER_EXITED,  /* the process is gone, however; also: it could not be forked */
+    ROSTER_LEAVING, /* the process drains because somebody else told it to: not a failure */
+    ROSTER_DUE,     /* the back-off is over */
+    ROSTER_RETIRE,  /* the generation ends: reload or stop */
     ROSTER_EVENTS,
 };
 
 enum roster_action {
     ROSTER_NOTHING,
-    ROSTER_FORK,    /* now */
-    ROSTER_ADMIT,   /* tell the process to go */
+    ROSTER_FORK,     /* now */
+    ROSTER_ADMIT,    /* tell the process to go */
     ROSTER_BACK_OFF, /* ROSTER_DUE after member->delay (0: at once) */
-    ROSTER_DISMISS, /* tell the process to drain */
-    ROSTER_FAIL,    /* the generation cannot start */
+    ROSTER_DISMISS,  /* tell the process to drain */
+    ROSTER_FAIL,     /* the generation cannot start */
     ROSTER_ACTIONS,
 };
 
@@ -52,6 +52,10 @@ extern const char *const roster_action_names[ROSTER_ACTIONS];
 #define ROSTER_BACK_OFF_LEAST INT64_C(100000000)
 #define ROSTER_BACK_OFF_MOST INT64_C(10000000000)
 #define ROSTER_HEALTH INT64_C(10000000000)
+
+/* Between a process that leaves and the next: whoever signals a whole process group reaches the
+ * children first, and the master may learn only now that it is to stop too. In ns. */
+#define ROSTER_LEAVE_PAUSE INT64_C(10000000)
 
 /* Zeroed at first. */
 struct roster_member {

@@ -25,11 +25,11 @@ struct row {
 
 static const char *state_of(const struct child *child)
 {
-    return child->is_stopped                       ? "stopped"
-           : child->is_draining                    ? "draining"
-           : child->looks > WATCHDOG_LOOKS / 2     ? "stuck"
-           : child->is_serving || child->is_ready  ? "ready"
-                                                   : "starting";
+    return child->is_stopped                      ? "stopped"
+           : child->is_draining                   ? "draining"
+           : child->looks > WATCHDOG_LOOKS / 2    ? "stuck"
+           : child->is_serving || child->is_ready ? "ready"
+                                                  : "starting";
 }
 
 static void read_row(struct row *row, const struct child *child)
@@ -57,8 +57,8 @@ static const struct child *next_in_order(const struct master *master, const stru
     for (const struct child *c = master->children; c; c = c->next) {
 #define KEY(x) ((x)->generation->number * 10000 - ((x)->worker ? (x)->worker : 9999))
         if ((!after || KEY(c) < KEY(after) || (KEY(c) == KEY(after) && c->pid > after->pid)) &&
-            c != after && (!best || KEY(c) > KEY(best) ||
-                           (KEY(c) == KEY(best) && c->pid < best->pid)))
+            c != after &&
+            (!best || KEY(c) > KEY(best) || (KEY(c) == KEY(best) && c->pid < best->pid)))
             best = c;
 #undef KEY
     }
@@ -117,6 +117,15 @@ static void text_last(struct buf *out, const struct scoreboard_master *board)
     }
 }
 
+/* "1", or "admin". */
+static void child_place(char name[24], unsigned worker)
+{
+    if (worker)
+        snprintf(name, 24, "%u", worker);
+    else
+        strcpy(name, "admin");
+}
+
 static void text_children(struct buf *out, const struct master *master)
 {
     buf_printf(out, "%-8s %8s %10s %-9s %8s %11s %10s %8s\n", "CHILD", "PID", "GENERATION", "STATE",
@@ -125,18 +134,22 @@ static void text_children(struct buf *out, const struct master *master)
         struct row row;
         char name[24], age[CLOCK_SPAN_SIZE];
         read_row(&row, c);
-        snprintf(name, sizeof(name), row.worker ? "%u" : "admin", row.worker);
+        child_place(name, row.worker);
         clock_span(age, sizeof(age), row.since);
-        buf_printf(out, "%-8s %8d %10" PRIu64 " %-9s %8s %11u %10" PRIu64 " %8u%s%s\n", name, row.pid,
-                   row.generation, row.state, age, row.open, row.sums.requests, row.restarts,
-                   row.request[0] ? "  " : "", row.request);
+        buf_printf(out, "%-8s %8d %10" PRIu64 " %-9s %8s %11u %10" PRIu64 " %8u%s%s\n", name,
+                   row.pid, row.generation, row.state, age, row.open, row.sums.requests,
+                   row.restarts, row.request[0] ? "  " : "", row.request);
     }
     const struct generation *current = master->current;
-    for (unsigned i = 0; current && i < current->nmembers; i++)
+    for (unsigned i = 0; current && i < current->nmembers; i++) {
+        char name[24];
+        child_place(name, current->members[i].worker);
         if (!current->members[i].child && !master->is_stopping)
-            buf_printf(out, "%-8u %8s %10" PRIu64 " %-9s restarts after a back-off of %" PRId64
-                       " ms\n", current->members[i].worker, "-", current->number, "waiting",
+            buf_printf(out,
+                       "%-8s %8s %10" PRIu64 " %-9s restarts after a back-off of %" PRId64 " ms\n",
+                       name, "-", current->number, "waiting",
                        current->members[i].roster.delay / CLOCK_MILLISECOND);
+    }
 }
 
 int status_text(struct buf *out, struct master *master)
@@ -148,10 +161,11 @@ int status_text(struct buf *out, struct master *master)
         return buf_add_string(out, "starting\n");
     clock_span(up, sizeof(up), clock_monotonic() - board->started);
     bool is_ready = atomic_load(&board->is_ready);
-    buf_printf(out, "hayate " PACKAGE_VERSION ", pid %d, up %s: generation %" PRIu64
-               ", %u of %u workers, %s%s\n", atomic_load(&board->pid), up, current->number,
-               generation_serving(current), current->workers, is_ready ? "ready" : "not ready: ",
-               is_ready ? "" : board->reason);
+    buf_printf(out,
+               "hayate " PACKAGE_VERSION ", pid %d, up %s: generation %" PRIu64
+               ", %u of %u workers, %s%s\n",
+               atomic_load(&board->pid), up, current->number, generation_serving(current),
+               current->workers, is_ready ? "ready" : "not ready: ", is_ready ? "" : board->reason);
     text_listening(out, "listening", &current->listeners);
     text_listening(out, "admin", &current->admin_listeners);
     text_config(out, current->conf);
@@ -204,7 +218,8 @@ static void json_responses(struct buf *out, const uint64_t responses[TALLY_CLASS
 
 static void json_sums(struct buf *out, const struct scoreboard_sums *sums)
 {
-    buf_printf(out, "\"requests\":%" PRIu64 ",\"connections_accepted\":%" PRIu64
+    buf_printf(out,
+               "\"requests\":%" PRIu64 ",\"connections_accepted\":%" PRIu64
                ",\"bytes_sent\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"timeouts\":%" PRIu64
                ",\"cut\":%" PRIu64 ",\"responses\":",
                sums->requests, sums->connections, sums->bytes_sent, sums->refused, sums->timeouts,
@@ -219,7 +234,8 @@ static void json_children(struct buf *out, const struct master *master)
     for (const struct child *c = next_in_order(master, NULL); c; c = next_in_order(master, c)) {
         struct row row;
         read_row(&row, c);
-        buf_printf(out, "%s{\"role\":\"%s\",\"worker\":%u,\"pid\":%d,\"generation\":%" PRIu64
+        buf_printf(out,
+                   "%s{\"role\":\"%s\",\"worker\":%u,\"pid\":%d,\"generation\":%" PRIu64
                    ",\"state\":\"%s\",\"age_seconds\":%.3f,\"connections\":%u,\"idle\":%u"
                    ",\"restarts\":%u,",
                    is_first ? "" : ",", row.role, row.worker, row.pid, row.generation, row.state,
@@ -235,8 +251,8 @@ static void json_children(struct buf *out, const struct master *master)
 
 static void json_events(struct buf *out, const struct scoreboard_master *board)
 {
-    buf_printf(out, "\"reloads\":%" PRIu64 ",\"reload_failures\":%" PRIu64
-               ",\"last_reload\":{", board->reloads, board->reload_failures);
+    buf_printf(out, "\"reloads\":%" PRIu64 ",\"reload_failures\":%" PRIu64 ",\"last_reload\":{",
+               board->reloads, board->reload_failures);
     json_string(out, "outcome", outcome(board));
     buf_add_string(out, ",");
     json_time(out, "time", board->last_reload_realtime);
@@ -284,9 +300,11 @@ int status_json(struct buf *out, struct master *master)
     struct scoreboard_sums sums;
     const char *changed = NULL;
     scoreboard_sum(master->scoreboard, &sums);
-    buf_printf(out, "{\"version\":\"" PACKAGE_VERSION "\",\"pid\":%d,\"generation\":%" PRIu64
-               ",\"uptime_seconds\":%.3f,", atomic_load(&board->pid),
-               current ? current->number : 0, (double)(clock_monotonic() - board->started) / 1e9);
+    buf_printf(out,
+               "{\"version\":\"" PACKAGE_VERSION "\",\"pid\":%d,\"generation\":%" PRIu64
+               ",\"uptime_seconds\":%.3f,",
+               atomic_load(&board->pid), current ? current->number : 0,
+               (double)(clock_monotonic() - board->started) / 1e9);
     json_time(out, "started", board->started_realtime);
     buf_printf(out, ",\"ready\":%s,", atomic_load(&board->is_ready) ? "true" : "false");
     json_string(out, "reason", board->reason[0] ? board->reason : NULL);

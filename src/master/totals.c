@@ -22,8 +22,7 @@ static struct totals_route *find(struct totals *totals, const char *path)
         if (known == path || (known && path && strcmp(known, path) == 0))
             return &totals->routes[i];
     }
-    struct totals_route *routes =
-        realloc(totals->routes, (totals->nroutes + 1) * sizeof(*routes));
+    struct totals_route *routes = realloc(totals->routes, (totals->nroutes + 1) * sizeof(*routes));
     if (!routes)
         return NULL;
     totals->routes = routes;
@@ -37,7 +36,7 @@ static struct totals_route *find(struct totals *totals, const char *path)
 static int add_route(struct totals *totals, const char *path, const uint64_t *responses)
 {
     struct totals_route *route = find(totals, path);
-    for (unsigned class = 0; route && class < TALLY_CLASSES; class++)
+    for (unsigned class = 0; route && class < TALLY_CLASSES; class ++)
         route->responses[class] += responses[class];
     return route ? 0 : -1;
 }
@@ -49,7 +48,7 @@ int totals_add(struct totals *totals, const struct generation *generation)
     int result = 0;
     for (size_t i = 0; tally && i <= conf->nroutes; i++) {
         uint64_t responses[TALLY_CLASSES];
-        for (unsigned class = 0; class < TALLY_CLASSES; class++)
+        for (unsigned class = 0; class < TALLY_CLASSES; class ++)
             responses[class] = atomic_load(&tally->routes[i].responses[class]);
         const char *path = i < conf->nroutes ? conf->routes[i].path : NULL;
         result |= add_route(totals, path, responses);

@@ -105,6 +105,8 @@ static void drain(struct worker *worker, enum channel_drain how, bool takes_queu
     conns_drain(&worker->conns);
     accept_close(&worker->accept, was_serving && takes_queue && how != CHANNEL_DRAIN_NOW);
     trial_stop(&worker->trial);
+    if (worker->state != SCOREBOARD_DRAINING)
+        tell(worker, CHANNEL_DRAINING);
     /* Not before the queue is taken: the first that goes must not end the worker. */
     set_state(worker, SCOREBOARD_DRAINING);
     if (how == CHANNEL_DRAIN_NOW) {

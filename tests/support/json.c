@@ -1,5 +1,6 @@
 #include "support/json.h"
 
+#include <check.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,4 +227,19 @@ double json_number(const struct json *json)
 const char *json_string(const struct json *json)
 {
     return json != NULL && json->type == JSON_STRING ? json->string : "";
+}
+
+unsigned json_check_lines(const char *text, const char *const *members)
+{
+    unsigned count = 0;
+
+    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1, count++) {
+        const char *line = text_copy(text, (size_t)(end - text));
+        const struct json *json = json_parse(line);
+        ck_assert_msg(json != NULL, "no JSON: %s", line);
+        for (const char *const *member = members; *member != NULL; member++)
+            ck_assert_msg(json_get(json, *member) != NULL, "no %s: %s", *member, line);
+    }
+    ck_assert_msg(*text == '\0', "a line has no end: %s", text);
+    return count;
 }

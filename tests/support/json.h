@@ -39,4 +39,8 @@ unsigned json_count(const struct json *json);
 double json_number(const struct json *json);
 const char *json_string(const struct json *json);
 
+/* Each line of the text must be an object with these members, else the test fails. Returns how many
+ * there are. */
+unsigned json_check_lines(const char *text, const char *const *members);
+
 #endif

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "support/json.h"
@@ -199,6 +201,24 @@ const char *server_expect(const struct server *server, int status, const char *c
 void server_reload(const struct server *server)
 {
     server_expect(server, 0, LIST("reload"));
+}
+
+void server_replace(const struct server *server, unsigned workers)
+{
+    server_reload(server);
+    WAIT_FOR(process_group(server->pid, NULL, 0) == workers + 1);
+}
+
+int server_connect_control(const struct server *server)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+    strncpy(address.sun_path, server->control, sizeof address.sun_path - 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert(fd >= 0);
+    ck_assert_msg(connect(fd, (struct sockaddr *)&address, sizeof address) == 0, "%s: %s",
+                  server->control, strerror(errno));
+    return fd;
 }
 
 const char *server_admin(const struct server *server)

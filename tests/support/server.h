@@ -84,6 +84,11 @@ const char *server_expect(const struct server *server, int status, const char *c
 
 /* Reloads, which must succeed. */
 void server_reload(const struct server *server);
+/* As above, until the old generation has left: there are so many workers (and no admin) then. */
+void server_replace(const struct server *server, unsigned workers);
+
+/* A connection to its control socket, for those who speak its protocol themselves. */
+int server_connect_control(const struct server *server);
 
 /* The address of the admin listener, from the log. */
 const char *server_admin(const struct server *server);

@@ -61,8 +61,9 @@ const char *text_read(const char *path, size_t offset, size_t *length)
         used += (size_t)got;
         if (used == size) {
             size *= 2;
-            text = realloc(text, size);
-            ck_assert(text != NULL);
+            char *larger = realloc(text, size);
+            ck_assert(larger != NULL);
+            text = larger;
         }
     }
     if (fd >= 0)

@@ -1,0 +1,149 @@
+/* Workers that hang or are stopped, seen from beside. */
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "support/client.h"
+#include "support/server.h"
+#include "support/suite.h"
+#include "support/text.h"
+
+#define ROUTES                                             \
+    "routes = ( { path = \"/hello\" text = \"Hello\" },\n" \
+    "{ path = \"/never\" text = \"Never\" delay = \"1h\" }%s )\n"
+#define FAULT ",\n{ path = \"/crash\" fault = \"%s\" }"
+
+static void start(struct server *server, const char *routes, const char *more)
+{
+    server_start(server, &(struct server_options){
+                             .config = text_format(SERVER_BASE "%s%s",
+                                                   text_replace(ROUTES, "%s", routes), more) });
+}
+
+/* Waits for another process in the place of this one, which answers. */
+static void await_successor(const struct server *server, unsigned worker, pid_t dead)
+{
+    WAIT_FOR(server_worker(server, worker) > 0 && server_worker(server, worker) != dead);
+    WAIT_FOR(client_get(server->url, "/hello", NULL) == 200);
+}
+
+/* Hangs, seen from beside. */
+
+START_TEST(sibling_serves_while_one_is_stuck)
+{
+    struct server server;
+    struct client client;
+
+    if (suite_lacks_faults())
+        return;
+    start(&server, text_format(FAULT, "loop"), "workers = 2\ntimeouts = { watchdog = \"2s\" }\n");
+    client_open(&client, server.url);
+    client_send_get(&client, "/crash");
+    /* Whichever queue they come to, they are answered. */
+    for (int i = 0; i < 40; i++)
+        ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    client_close(&client);
+    server_await(&server, 0, "stuck");
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(admin_answers_while_the_only_worker_is_stuck)
+{
+    struct server server;
+    struct client client;
+
+    if (suite_lacks_faults())
+        return;
+    start(&server, text_format(FAULT, "loop"),
+          SERVER_ADMIN "workers = 1\ntimeouts = { watchdog = 0 }\n");
+    const char *admin = server_admin(&server);
+    client_open(&client, server.url);
+    client_send_get(&client, "/crash");
+    pid_t worker = server_worker(&server, 1);
+    WAIT_FOR(text_matches(process_status(worker, "State"), "^R"));
+    for (int i = 0; i < 20; i++) {
+        ck_assert_uint_eq(client_get(admin, "/healthz", NULL), 200);
+        ck_assert_uint_eq(client_get(admin, "/readyz", NULL), 200);
+    }
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    client_close(&client);
+    await_successor(&server, 1, worker);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(admin_is_replaced)
+{
+    struct server server;
+
+    start(&server, "", SERVER_ADMIN "workers = 1\n");
+    const char *admin = server_admin(&server);
+    pid_t pid = (pid_t)atoi(text_extract(server_await(&server, 0, "admin \\(pid"), "pid ([0-9]+)"));
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    server_await(&server, 0, text_format("admin \\(pid %d\\) killed by SIGKILL", pid));
+    WAIT_FOR(client_get(admin, "/healthz", NULL) == 200);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(stopped_worker_is_replaced)
+{
+    struct server server;
+
+    start(&server, "", "workers = 2\ntimeouts = { watchdog = \"1s\" }\n");
+    pid_t pid = server_worker(&server, 1);
+    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    server_await(&server, 0, text_format("worker 1 \\(pid %d\\) .*SIGKILL", pid));
+    await_successor(&server, 1, pid);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(worker_stopped_for_a_moment_is_kept)
+{
+    struct server server;
+
+    start(&server, "", "workers = 1\ntimeouts = { watchdog = \"1h\" }\n");
+    pid_t pid = server_worker(&server, 1);
+    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    server_await(&server, 0, "stopped");
+    ck_assert_int_eq(kill(pid, SIGCONT), 0);
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    ck_assert_int_eq(server_worker(&server, 1), pid);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(stuck_worker_is_killed_for_a_stop)
+{
+    struct server server;
+    struct client client;
+
+    if (suite_lacks_faults())
+        return;
+    start(&server, text_format(FAULT, "loop"),
+          "workers = 1\ntimeouts = { watchdog = 0 drain = \"100ms\" }\n");
+    client_open(&client, server.url);
+    client_send_get(&client, "/crash");
+    WAIT_FOR(text_matches(process_status(server_worker(&server, 1), "State"), "^R"));
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 1);
+    server_await(&server, 0, "SIGKILL .*GET /crash");
+    client_close(&client);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("hang");
+    TCase *tests = suite_case(suite, "hang");
+
+    tcase_add_test(tests, sibling_serves_while_one_is_stuck);
+    tcase_add_test(tests, admin_answers_while_the_only_worker_is_stuck);
+    tcase_add_test(tests, admin_is_replaced);
+    tcase_add_test(tests, stopped_worker_is_replaced);
+    tcase_add_test(tests, worker_stopped_for_a_moment_is_kept);
+    tcase_add_test(tests, stuck_worker_is_killed_for_a_stop);
+    return suite_run(suite);
+}
