@@ -437,7 +437,8 @@ START_TEST(test_never_reads)
     }
     ck_assert_uint_eq(atomic_load(&lone.slot->open), 1);
     unsigned after = memory_of(lone.pid);
-    ck_assert_msg(after < before + 1024, "%u kB, then %u kB", before, after);
+    unsigned bound = lone_is_instrumented() ? 8192 : 1024; /* freed memory is kept a while there */
+    ck_assert_msg(after < before + bound, "%u kB, then %u kB", before, after);
     WAIT_FOR(atomic_load(&lone.slot->open) == 0);
     ck_assert_uint_ge(milliseconds_since(start), 300);
     ck_assert_uint_eq(lone_counters(&lone).timeouts, 1);
