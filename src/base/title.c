@@ -48,8 +48,11 @@ int title_init(int argc, char ***argv)
     char *start = (*argv)[0];
     char *end = contiguous_end(environ, contiguous_end(*argv, start));
     char **arguments = copy_strings(*argv), **environment = copy_strings(environ);
-    if (!arguments || !environment)
-        return -1; /* a few strings are lost with the process, which will not go far */
+    if (!arguments || !environment) {
+        free(arguments);
+        free(environment);
+        return -1;
+    }
     *argv = area.arguments = arguments;
     environ = area.environment = environment;
     area.start = start;

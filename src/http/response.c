@@ -94,7 +94,9 @@ int response_prepare(struct response *response)
         return -1;
     char *fitting = realloc(out.data, out.length); /* it may live for long */
     response_fini(response);
-    response->bytes = fitting ? fitting : out.data;
+    if (fitting)
+        out.data = fitting;
+    response->bytes = out.data;
     response->length = out.length;
     response->head_length = body_offset;
     response->date_offset = date_offset;
