@@ -164,6 +164,7 @@ struct child *child_fork(struct master *master, struct generation *generation,
         .member = member,
         .worker = member->worker,
         .born = clock_monotonic(),
+        .has_reopened = true, /* it inherits the logs in use */
         .slot = scoreboard_take(master->scoreboard,
                                 member->worker ? SCOREBOARD_WORKER : SCOREBOARD_ADMIN),
     };

@@ -243,6 +243,9 @@ static void start_child(struct member *member)
     struct generation *generation = member->generation;
     member->child = child_fork(generation->master, generation, member);
     if (member->child) {
+        char name[CHILD_NAME_SIZE];
+        log_info("%s started, generation %" PRIu64, child_name(name, member->child),
+                 generation->number);
         child_expect(member->child, READY_DEADLINE);
         return;
     }

@@ -55,7 +55,8 @@ static int set_flag(int fd, int level, int option, int value)
  * One socket of a TCP address. The first is bound exclusively: without SO_REUSEPORT the bind fails
  * when anybody listens there, whatever flags they use. After that the flag is set, so that our
  * siblings may join, and SO_REUSEADDR is cleared, so that a later exclusive bind of somebody else
- * fails while we are not yet listening (it is set again once we are).
+ * fails while we are not yet listening (it is set again once we are). For port 0 it is never set:
+ * the kernel would choose a port that another process has bound with it and does not listen on yet.
  */
 static int bind_tcp(const struct address *address, bool is_exclusive)
 {
@@ -64,7 +65,7 @@ static int bind_tcp(const struct address *address, bool is_exclusive)
         return -1;
     if (address->any.sa_family == AF_INET6 && set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) == -1)
         goto failed;
-    if (set_flag(fd, SOL_SOCKET, SO_REUSEADDR, is_exclusive) == -1)
+    if (set_flag(fd, SOL_SOCKET, SO_REUSEADDR, is_exclusive && address_port(address) != 0) == -1)
         goto failed;
     if (!is_exclusive && set_flag(fd, SOL_SOCKET, SO_REUSEPORT, 1) == -1)
         goto failed;

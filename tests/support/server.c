@@ -165,8 +165,9 @@ const char *server_await_file(const struct server *server, const char *file, siz
         if (line != NULL)
             return line;
         if (is_last_look)
-            ck_abort_msg("no line \"%s\" in %s, where there is:\n%s", pattern, file,
-                         text_read(path, mark, NULL));
+            ck_abort_msg("no line \"%s\" in %s, where there is:\n%s\non standard error:\n%s",
+                         pattern, file, text_read(path, mark, NULL),
+                         text_read(server->err, 0, NULL));
         deadline_wait(&deadline);
     }
 }
