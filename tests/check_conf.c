@@ -207,6 +207,10 @@ static const struct fault_row fault_rows[] = {
       "them" },
     { "listen = [ \"unix:/a\", \"unix:/a\" ]\n", "hayate.conf:1: listen: \"unix:/a\" is listened "
                                                  "on already, by \"unix:/a\": keep one of them" },
+    { "listen = \"unix:/x/a\"\ncontrol = \"/x/a\"\n",
+      "hayate.conf:2: control: \"/x/a\" is listened on for HTTP already: wants a path of its own" },
+    { "control = \"/x/a\"\nadmin = { listen = \"unix:/x/a\" }\n",
+      "hayate.conf:1: control: \"/x/a\" is listened on for HTTP already: wants a path of its own" },
     { "listen = \"*:80\"\nadmin = { listen = \"*:80\" }\n",
       "hayate.conf:2: admin.listen: \"*:80\" is listened on already, by \"*:80\": keep one of "
       "them" },

@@ -5,10 +5,12 @@
 #include <check.h>
 #include <errno.h>
 #include <libgen.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "conf/conf.h"
@@ -32,6 +34,14 @@ static int prepare(struct listener_set *set, const char *text, unsigned slots,
     unsigned skipped = 0;
     *set = (struct listener_set){ .slots = slots, .unix_mode = 0666 };
     return listener_set_prepare(set, &entry, 1, others, &skipped, error);
+}
+
+static int commit(struct listener_set *set, int backlog, struct listener_error *error)
+{
+    if (listener_set_place(set, error) == -1 || listener_set_listen(set, backlog, error) == -1)
+        return -1;
+    listener_set_keep(set);
+    return 0;
 }
 
 /* A socket of somebody else on a port the kernel picks. */
@@ -76,7 +86,7 @@ START_TEST(ours_is_exclusive)
     char text[32];
     ck_assert_int_eq(prepare(&set, "127.0.0.1:0", 3, NULL, &error), 0);
     if (_i)
-        ck_assert_int_eq(listener_set_commit(&set, 16, &error), 0);
+        ck_assert_int_eq(commit(&set, 16, &error), 0);
     snprintf(text, sizeof(text), "127.0.0.1:%u", address_port(&set.items[0]->address));
     ck_assert_int_eq(prepare(&other, text, 1, NULL, &error), -1);
     listener_set_free(&set);
@@ -103,7 +113,7 @@ START_TEST(bound_is_not_listening)
     unsigned port = address_port(&set.items[0]->address);
     ck_assert_int_ne(port, 0);
     ck_assert(!connects(port));
-    ck_assert_int_eq(listener_set_commit(&set, 16, &error), 0);
+    ck_assert_int_eq(commit(&set, 16, &error), 0);
     ck_assert(connects(port));
     listener_set_free(&set);
     ck_assert(!connects(port));
@@ -124,9 +134,9 @@ START_TEST(surplus_sockets_get_nothing_new)
     struct listener_set one, two;
     struct listener_error error;
     ck_assert_int_eq(prepare(&one, "127.0.0.1:0", 4, NULL, &error), 0);
-    ck_assert_int_eq(listener_set_commit(&one, 256, &error), 0);
+    ck_assert_int_eq(commit(&one, 256, &error), 0);
     ck_assert_int_eq(prepare(&two, "127.0.0.1:0", _i, &one, &error), 0);
-    ck_assert_int_eq(listener_set_commit(&two, 256, &error), 0);
+    ck_assert_int_eq(commit(&two, 256, &error), 0);
     struct listener *listener = two.items[0];
     ck_assert_ptr_eq(listener, one.items[0]);
     listener_set_free(&one);
@@ -152,7 +162,7 @@ START_TEST(a_dropped_set_leaves_no_trace)
     struct listener_set one, two;
     struct listener_error error;
     ck_assert_int_eq(prepare(&one, "127.0.0.1:0", 2, NULL, &error), 0);
-    ck_assert_int_eq(listener_set_commit(&one, 16, &error), 0);
+    ck_assert_int_eq(commit(&one, 16, &error), 0);
     ck_assert(connects(address_port(&one.items[0]->address)));
     ck_assert_int_eq(prepare(&two, "127.0.0.1:0", 5, &one, &error), 0);
     ck_assert_uint_eq(one.items[0]->nfds, 5);
@@ -178,8 +188,8 @@ START_TEST(the_same_entry_in_two_roles)
         ck_assert_int_eq(listener_set_prepare(&serve[round], &entry, 1, held, &skipped, &error), 0);
         ck_assert_int_eq(
             listener_set_prepare(&admin[round], &entry, 1, held_admin, &skipped, &error), 0);
-        ck_assert_int_eq(listener_set_commit(&serve[round], 16, &error), 0);
-        ck_assert_int_eq(listener_set_commit(&admin[round], 16, &error), 0);
+        ck_assert_int_eq(commit(&serve[round], 16, &error), 0);
+        ck_assert_int_eq(commit(&admin[round], 16, &error), 0);
     }
     ck_assert_ptr_ne(serve[0].items[0], admin[0].items[0]);
     ck_assert_ptr_eq(serve[0].items[0], serve[1].items[0]);
@@ -216,7 +226,7 @@ START_TEST(our_own_overlap_is_none)
     struct listener_error error = { "" };
     int result = listener_set_prepare(&set, entries, 2, NULL, &skipped, &error);
     ck_assert_msg(result == 0, "%s", error.text);
-    ck_assert_int_eq(listener_set_commit(&set, 16, &error), 0);
+    ck_assert_int_eq(commit(&set, 16, &error), 0);
     listener_set_free(&set);
 }
 END_TEST
@@ -241,7 +251,7 @@ START_TEST(unix_sockets_appear_at_commit)
     ck_assert_uint_eq(set.items[0]->nfds, 1);
     ck_assert_int_eq(stat(path, &status), -1);
     if (_i == 0) {
-        ck_assert_int_eq(listener_set_commit(&set, 16, &error), 0);
+        ck_assert_int_eq(commit(&set, 16, &error), 0);
         ck_assert_int_eq(stat(path, &status), 0);
         ck_assert_int_eq(status.st_mode & 07777, 0666);
     }
@@ -275,7 +285,7 @@ START_TEST(what_is_there_is_respected)
         ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
         close(fd);
         ck_assert_int_eq(prepare(&set, text, 1, NULL, &error), 0);
-        ck_assert_int_eq(listener_set_commit(&set, 16, &error), 0);
+        ck_assert_int_eq(commit(&set, 16, &error), 0);
         unlink(path);
         fd = socket(AF_UNIX, SOCK_STREAM, 0);
         ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
@@ -287,6 +297,44 @@ START_TEST(what_is_there_is_respected)
 }
 END_TEST
 
+/* Widening or renaming an address takes over the sockets that there are. */
+START_TEST(another_text_for_the_same_address)
+{
+    struct listener_set one, two;
+    struct listener_error error;
+    char text[32];
+    unsigned port;
+    close(foreign(false, false, &port));
+    snprintf(text, sizeof(text), _i ? "0.0.0.0:%u" : "*:%u", port);
+    ck_assert_int_eq(prepare(&one, text, 2, NULL, &error), 0);
+    ck_assert_int_eq(commit(&one, 16, &error), 0);
+    snprintf(text, sizeof(text), _i ? "*:%u" : "0.0.0.0:%u", port);
+    ck_assert_int_eq(prepare(&two, text, 2, &one, &error), 0);
+    ck_assert_ptr_eq(one.items[0], two.items[0]);
+    listener_set_free(&two);
+    listener_set_free(&one);
+}
+END_TEST
+
+/* A commit that fails in one set leaves the others as they were. */
+START_TEST(failed_commit_leaves_no_trace)
+{
+    struct listener_set one, two;
+    struct listener_error error;
+    ck_assert_int_eq(prepare(&one, "127.0.0.1:0", 1, NULL, &error), 0);
+    ck_assert_int_eq(commit(&one, 64, &error), 0);
+    ck_assert_int_eq(prepare(&two, "127.0.0.1:0", 4, &one, &error), 0);
+    ck_assert_int_eq(listener_set_place(&two, &error), 0);
+    ck_assert_int_eq(listener_set_listen(&two, 64, &error), 0);
+    listener_set_free(&two); /* another set of the generation failed */
+    ck_assert_uint_eq(one.items[0]->nfds, 1);
+    for (int i = 0; i < 20; i++)
+        ck_assert(connects(address_port(&one.items[0]->address)));
+    ck_assert_uint_eq(queued(one.items[0]->fds[0]), 20);
+    listener_set_free(&one);
+}
+END_TEST
+
 /* A connection that we closed stays in TIME_WAIT, and must not keep the next start from binding. */
 START_TEST(time_wait_does_not_block_the_next_start)
 {
@@ -294,7 +342,7 @@ START_TEST(time_wait_does_not_block_the_next_start)
     struct listener_error error = { "" };
     char text[32], byte;
     ck_assert_int_eq(prepare(&set, "127.0.0.1:0", 2, NULL, &error), 0);
-    ck_assert_int_eq(listener_set_commit(&set, 16, &error), 0);
+    ck_assert_int_eq(commit(&set, 16, &error), 0);
     struct sockaddr_in address = set.items[0]->address.v4;
     snprintf(text, sizeof(text), "127.0.0.1:%u", ntohs(address.sin_port));
     int client = socket(AF_INET, SOCK_STREAM, 0), server = -1;
@@ -309,6 +357,139 @@ START_TEST(time_wait_does_not_block_the_next_start)
     int result = prepare(&set, text, 2, NULL, &error);
     ck_assert_msg(result == 0, "%s", error.text);
     listener_set_free(&set);
+}
+END_TEST
+
+/* What a worker of another user has accepted must not keep us from binding a sibling. */
+START_TEST(connections_of_workers_are_no_conflict)
+{
+    struct listener_set one, two;
+    struct listener_error error = { "" };
+    if (suite_lacks_root())
+        return;
+    ck_assert_int_eq(prepare(&one, "127.0.0.1:0", 1, NULL, &error), 0);
+    ck_assert_int_eq(commit(&one, 16, &error), 0);
+    struct sockaddr_in address = one.items[0]->address.v4;
+    int client = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
+    int said[2];
+    ck_assert_int_eq(pipe(said), 0);
+    pid_t worker = fork();
+    if (worker == 0) {
+        bool is_bad =
+            setresuid(65534, 65534, 65534) == -1 || accept(one.items[0]->fds[0], NULL, NULL) == -1;
+        close(one.items[0]->fds[0]);
+        ssize_t written = write(said[1], is_bad ? "-" : "+", 1);
+        pause();
+        _exit((int)written);
+    }
+    char byte;
+    ck_assert_int_eq(read(said[0], &byte, 1), 1);
+    ck_assert_int_eq(byte, '+');
+    char text[32];
+    int result;
+    if (_i == 0) {
+        result = prepare(&two, "127.0.0.1:0", 4, &one, &error); /* more workers */
+    } else {
+        snprintf(text, sizeof(text), "127.0.0.1:%u", ntohs(address.sin_port));
+        listener_set_free(&one);
+        result = prepare(&two, text, 4, NULL, &error); /* the master was killed, and starts again */
+    }
+    if (result == 0)
+        result = commit(&two, 16, &error);
+    kill(worker, SIGKILL);
+    waitpid(worker, NULL, 0);
+    ck_assert_msg(result == 0, "%s", error.text);
+}
+END_TEST
+
+/* A socket whose owner does not let us connect may be alive. */
+START_TEST(what_cannot_be_asked_is_not_replaced)
+{
+    struct listener_set set;
+    struct listener_error error;
+    char path[64], text[80];
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    if (suite_lacks_root())
+        return;
+    make_path(path, text);
+    ck_assert_int_eq(chmod(dirname(strdup(path)), 0777), 0);
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    ck_assert_int_eq(chmod(path, 0600), 0);
+    ck_assert_int_eq(listen(fd, 5), 0);
+    ck_assert_int_eq(seteuid(65534), 0);
+    ck_assert_int_eq(prepare(&set, text, 1, NULL, &error), -1);
+    ck_assert_int_eq(seteuid(0), 0);
+    unlink(path);
+    rmdir(dirname(path));
+}
+END_TEST
+
+/* Two servers that start at once: one of them gets the name. */
+START_TEST(one_of_two_gets_the_name)
+{
+    struct listener_set set[2];
+    struct listener_error error;
+    char path[64], text[80];
+    make_path(path, text);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(prepare(&set[i], text, 1, NULL, &error), 0);
+    ck_assert_int_eq(commit(&set[0], 16, &error), 0);
+    ck_assert_int_eq(commit(&set[1], 16, &error), -1);
+    ck_assert_ptr_nonnull(strstr(error.text, "already in use"));
+    listener_set_free(&set[1]);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    listener_set_free(&set[0]);
+    ck_assert_int_eq(rmdir(dirname(path)), 0);
+}
+END_TEST
+
+/* Whoever's role changes, the control socket is for its owner alone; undone if it fails. */
+START_TEST(mode_follows_the_role)
+{
+    struct listener_set one, two;
+    struct listener_error error;
+    struct stat status;
+    char path[64], text[80];
+    make_path(path, text);
+    ck_assert_int_eq(prepare(&one, text, 1, NULL, &error), 0);
+    ck_assert_int_eq(commit(&one, 16, &error), 0);
+    struct conf_listen entry = entry_of(text);
+    const struct listener_set *held[] = { &one, NULL };
+    unsigned skipped = 0;
+    two = (struct listener_set){ .slots = 1, .unix_mode = 0600 };
+    ck_assert_int_eq(listener_set_prepare(&two, &entry, 1, held, &skipped, &error), 0);
+    ck_assert_int_eq(listener_set_place(&two, &error), 0);
+    ck_assert_int_eq(stat(path, &status), 0);
+    ck_assert_int_eq(status.st_mode & 07777, 0600);
+    if (_i == 0)
+        listener_set_keep(&two);
+    listener_set_free(_i == 0 ? &one : &two);
+    ck_assert_int_eq(stat(path, &status), 0);
+    ck_assert_int_eq(status.st_mode & 07777, _i == 0 ? 0600 : 0666);
+    listener_set_free(_i == 0 ? &two : &one);
+    rmdir(dirname(path));
+}
+END_TEST
+
+/* A file that somebody removed comes back with the next set. */
+START_TEST(removed_names_come_back)
+{
+    struct listener_set one, two;
+    struct listener_error error;
+    char path[64], text[80];
+    make_path(path, text);
+    ck_assert_int_eq(prepare(&one, text, 1, NULL, &error), 0);
+    ck_assert_int_eq(commit(&one, 16, &error), 0);
+    unlink(path);
+    ck_assert_int_eq(prepare(&two, text, 1, &one, &error), 0);
+    ck_assert_int_eq(commit(&two, 16, &error), 0);
+    listener_set_free(&one);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    listener_set_free(&two);
+    rmdir(dirname(path));
 }
 END_TEST
 
@@ -330,7 +511,7 @@ START_TEST(long_unix_paths)
     ck_assert_uint_eq(strlen(text), 5 + 107);
     int result = prepare(&set, text, 1, NULL, &error);
     ck_assert_msg(result == 0, "%s", error.text);
-    ck_assert_int_eq(listener_set_commit(&set, 16, &error), 0);
+    ck_assert_int_eq(commit(&set, 16, &error), 0);
     ck_assert_int_eq(stat(text + 5, &status), 0);
     listener_set_free(&set);
     ck_assert_int_eq(stat(text + 5, &status), -1);
@@ -350,7 +531,14 @@ int main(void)
     tcase_add_test(tests, the_same_entry_in_two_roles);
     tcase_add_test(tests, a_wildcard_has_one_port);
     tcase_add_loop_test(tests, our_own_overlap_is_none, 0, 2);
+    tcase_add_loop_test(tests, another_text_for_the_same_address, 0, 2);
+    tcase_add_test(tests, failed_commit_leaves_no_trace);
     tcase_add_test(tests, time_wait_does_not_block_the_next_start);
+    tcase_add_loop_test(tests, connections_of_workers_are_no_conflict, 0, 2);
+    tcase_add_test(tests, what_cannot_be_asked_is_not_replaced);
+    tcase_add_test(tests, one_of_two_gets_the_name);
+    tcase_add_loop_test(tests, mode_follows_the_role, 0, 2);
+    tcase_add_test(tests, removed_names_come_back);
     tcase_add_loop_test(tests, long_unix_paths, 0, 2);
     tcase_add_loop_test(tests, unix_sockets_appear_at_commit, 0, 2);
     tcase_add_loop_test(tests, what_is_there_is_respected, 0, 3);

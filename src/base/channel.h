@@ -26,8 +26,9 @@ enum channel_kind {
     CHANNEL_GO = 32, /* accept connections */
     CHANNEL_DRAIN,   /* argument: enum channel_drain; value: deadline in ns from now */
     CHANNEL_LOGS,    /* argument: bits of enum channel_log; fds: the log, then the access log */
-    CHANNEL_TAKE,    /* argument: socket slot whose queue this worker serves too */
-    CHANNEL_GIVE,    /* argument: socket slot it serves no more */
+    CHANNEL_TAKE,    /* argument: socket slot whose queue this worker serves too; value: how many
+                        slots from there on */
+    CHANNEL_GIVE,    /* the same, that it serves no more */
 };
 
 enum channel_drain {

@@ -196,6 +196,13 @@ void log_limited(struct log_limit *limit, enum log_level level, const char *form
     log_write(level, "%s", message);
 }
 
+void log_limit_end(struct log_limit *limit, enum log_level level, const char *what)
+{
+    if (limit->swallowed > 0)
+        log_write(level, "%" PRIu64 " more lines about %s were swallowed", limit->swallowed, what);
+    limit->swallowed = 0;
+}
+
 const char *log_quote(char *text, size_t size, struct slice from_client)
 {
     size_t length = 0;

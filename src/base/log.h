@@ -79,6 +79,9 @@ struct log_limit {
 void log_limited(struct log_limit *limit, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The end of whoever has the limit: says what it swallowed since its last line. */
+void log_limit_end(struct log_limit *limit, enum log_level level, const char *what);
+
 /* Escapes what a client sent into `text` (always NUL-terminated, cut to fit); returns `text`. */
 const char *log_quote(char *text, size_t size, struct slice from_client);
 

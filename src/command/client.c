@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -51,6 +52,21 @@ static int connect_to(const char *path, int *status)
                                strerror(errno));
     fd_close(&fd);
     return -1;
+}
+
+/* How long the master may take: a reload waits for children to get ready, perhaps twice; a stop for
+ * requests in flight, which has a bound of its own. Seconds; 0: none. */
+static long patience(const char *line)
+{
+    return strcmp(line, "stop") == 0 ? 0 : strcmp(line, "reload") == 0 ? 60 : 15;
+}
+
+static int fail_lost(const char *path)
+{
+    if (errno == EAGAIN)
+        return command_fail(COMMAND_FAILURE, "the master at %s does not answer: is it stopped?",
+                            path);
+    return command_fail(COMMAND_FAILURE, "lost the master at %s: %s", path, strerror(errno));
 }
 
 static int send_line(int fd, const char *line)
@@ -102,9 +118,10 @@ int client_ask(const struct command_options *options, const char *line)
                             "control is off: use signals, or name a socket with --control");
     int fd = connect_to(path, &status);
     if (fd != -1) {
+        struct timeval limit = { .tv_sec = patience(line) };
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
         if (send_line(fd, line) == -1 || read_all(fd, &answer) == -1)
-            status =
-                command_fail(COMMAND_FAILURE, "lost the master at %s: %s", path, strerror(errno));
+            status = fail_lost(path);
         else
             status = print_answer(&answer);
     }

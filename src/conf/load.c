@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Puts "LABEL:LINE: " or "LABEL: " first; returns its length, cut to fit. */
 static size_t begin_error(struct load *load, const struct load_document *document,
@@ -80,13 +81,39 @@ static int prepare_routes(struct load *load)
     return 0;
 }
 
+static bool is_listened_on(const struct conf_listen *list, size_t count, const char *path)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i].addresses[0].any.sa_family == AF_UNIX &&
+            strcmp(list[i].addresses[0].local.sun_path, path) == 0)
+            return true;
+    return false;
+}
+
+/* The control socket is for its owner alone: it must not be one that everybody may use. */
+static int check_control(struct load *load)
+{
+    const struct conf *conf = load->conf;
+    const struct schema_row *row = schema_find(schema_rows, schema_nrows, "control");
+    struct load_slot slot = load->slots[row - schema_rows];
+    if (!conf->control || !slot.document ||
+        (!is_listened_on(conf->listen, conf->nlisten, conf->control) &&
+         !is_listened_on(conf->admin_listen, conf->nadmin_listen, conf->control)))
+        return 0;
+    return load_refuse_value(load, row, slot,
+                             "\"%s\" is listened on for HTTP already: wants a path of its own",
+                             conf->control);
+}
+
 /* All that comes after the file was read: the same for a file, for bytes and for neither. */
 static int finish(struct load *load)
 {
     if (load_overrides(load, true) == -1 || load_fragments(load) == -1 ||
         load_overrides(load, false) == -1)
         return -1;
-    return load_values(load) == -1 || load_routes(load) == -1 ? -1 : prepare_routes(load);
+    if (load_values(load) == -1 || check_control(load) == -1 || load_routes(load) == -1)
+        return -1;
+    return prepare_routes(load);
 }
 
 static int begin(struct load *load)

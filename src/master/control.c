@@ -194,6 +194,11 @@ static void client_read(struct client *client)
     ssize_t got = recv(client->fd, end, sizeof(client->command) - client->length, 0);
     if (got == -1 && errno == EAGAIN)
         return;
+    if (got == 0 && client->wait != CONTROL_NOTHING) {
+        /* It has said all it wants to say, and waits. */
+        ev_io_stop(client->control->master->loop, &client->io);
+        return;
+    }
     if (got <= 0) {
         client_free(client);
         return;
@@ -234,7 +239,7 @@ static void make_room(struct control *control)
 {
     struct client *oldest = NULL;
     for (struct client *client = control->clients; client; client = client->next)
-        if (client->wait == CONTROL_NOTHING)
+        if (client->wait == CONTROL_NOTHING && !client->is_answered)
             oldest = client;
     if (oldest)
         client_free(oldest);

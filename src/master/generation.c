@@ -50,10 +50,11 @@ static int open_sink(struct sink *sink, const struct conf_sink *conf, const char
 int generation_open_logs(const struct conf *conf, struct sink *log, struct sink *access,
                          struct generation_error *error)
 {
-    if (open_sink(log, &conf->log, "log", error) == -1)
+    if (log && open_sink(log, &conf->log, "log", error) == -1)
         return -1;
     if (open_sink(access, &conf->access_log, "access_log", error) == -1) {
-        sink_close(log);
+        if (log)
+            sink_close(log);
         return -1;
     }
     return 0;
@@ -105,6 +106,15 @@ static int prepare_control(struct generation *generation, const struct listener_
     return -1;
 }
 
+/* Before anything is bound: the master holds every socket, and a channel to each child. */
+static void raise_limit(const struct generation *generation)
+{
+    unsigned long addresses = 0;
+    for (size_t i = 0; i < generation->conf->nlisten; i++)
+        addresses += generation->conf->listen[i].naddresses;
+    fd_raise_limit((addresses + 2) * generation->workers + SPARE_DESCRIPTORS * 4);
+}
+
 static int prepare_listeners(struct generation *generation, struct generation_error *error)
 {
     const struct generation *current = generation->master->current;
@@ -118,6 +128,7 @@ static int prepare_listeners(struct generation *generation, struct generation_er
         held[1] = held_admin[0] = &current->admin_listeners;
         held[2] = held_admin[2] = &current->control;
     }
+    raise_limit(generation);
     generation->listeners.slots = generation->workers;
     generation->admin_listeners.slots = 1;
     generation->listeners.unix_mode = generation->admin_listeners.unix_mode = UNIX_MODE;
@@ -253,8 +264,8 @@ static void start_child(struct member *member)
     snprintf(reason, sizeof(reason), "cannot fork: %s", strerror(errno));
     enum roster_action action = roster_take(&member->roster, ROSTER_EXITED, clock_monotonic());
     if (action == ROSTER_BACK_OFF)
-        log_error("worker %u: %s; again in %" PRId64 " ms", member->worker, reason,
-                  member->roster.delay / CLOCK_MILLISECOND);
+        log_error("%s %u: %s; again in %" PRId64 " ms", member->worker ? "worker" : "admin",
+                  member->worker, reason, member->roster.delay / CLOCK_MILLISECOND);
     act(member, action, reason);
 }
 
@@ -319,19 +330,30 @@ int generation_commit(struct generation *generation, struct generation_error *er
     struct listener_error why;
     int backlog = (int)generation->conf->limits.backlog;
     error->status = EXIT_FAILURE;
-    if (listener_set_commit(&generation->listeners, backlog, &why) == -1 ||
-        listener_set_commit(&generation->admin_listeners, backlog, &why) == -1 ||
-        listener_set_commit(&generation->control, backlog, &why) == -1) {
+    struct listener_set *sets[] = { &generation->control, &generation->admin_listeners,
+                                    &generation->listeners };
+    int result = 0;
+    /* What can fail goes first, so that a failure leaves nothing half done. */
+    for (unsigned i = 0; i < 3 && result == 0; i++)
+        result = listener_set_place(sets[i], &why);
+    for (unsigned i = 0; i < 3 && result == 0; i++)
+        result = listener_set_listen(sets[i], backlog, &why);
+    if (result == -1) {
         snprintf(error->text, sizeof(error->text), "%s", why.text);
         return -1;
     }
+    for (unsigned i = 0; i < 3; i++)
+        listener_set_keep(sets[i]);
     generation->state = GENERATION_SERVING;
+    generation->is_committing = true; /* the queues are shared out when all are admitted */
     generation_use_log(generation);
     log_set_format(generation->conf->log_format, generation->conf->log_level);
     for (unsigned i = 0; i < generation->nmembers; i++) {
         struct member *member = &generation->members[i];
         act(member, roster_take(&member->roster, ROSTER_COMMIT, clock_monotonic()), NULL);
     }
+    generation->is_committing = false;
+    generation_cover(generation);
     return 0;
 }
 
@@ -482,25 +504,38 @@ static struct child *choose_keeper(const struct generation *generation, unsigned
 }
 
 /* Its own queue a worker serves untold. */
-static void tell_keeper(struct child *child, enum channel_kind kind, unsigned slot)
+static void tell_keeper(struct child *child, enum channel_kind kind, unsigned slot, unsigned count)
 {
-    struct channel_message message = { .kind = kind, .argument = slot };
-    if (child && child->worker != slot + 1)
-        child_tell(child, &message);
+    if (!child || count == 0)
+        return;
+    unsigned own = child->worker - 1;
+    if (slot <= own && own < slot + count) {
+        tell_keeper(child, kind, slot, own - slot);
+        tell_keeper(child, kind, own + 1, slot + count - own - 1);
+        return;
+    }
+    struct channel_message message = { .kind = kind, .argument = slot, .value = count };
+    child_tell(child, &message);
 }
 
+/* A run of slots that go from one keeper to another is one message: a channel holds few. */
 void generation_cover(struct generation *generation)
 {
-    if (generation->state != GENERATION_SERVING)
+    if (generation->state != GENERATION_SERVING || generation->is_committing)
         return;
-    for (unsigned slot = 0; slot < generation->nkeepers; slot++) {
+    for (unsigned slot = 0, count; slot < generation->nkeepers; slot += count) {
         struct child *keeper = choose_keeper(generation, slot);
         struct child *before = generation->keepers[slot];
+        for (count = 0; slot + count < generation->nkeepers; count++) {
+            if (generation->keepers[slot + count] != before ||
+                choose_keeper(generation, slot + count) != keeper)
+                break;
+            generation->keepers[slot + count] = keeper;
+        }
         if (keeper == before)
             continue;
-        tell_keeper(keeper, CHANNEL_TAKE, slot);
-        tell_keeper(before, CHANNEL_GIVE, slot);
-        generation->keepers[slot] = keeper;
+        tell_keeper(keeper, CHANNEL_TAKE, slot, count);
+        tell_keeper(before, CHANNEL_GIVE, slot, count);
     }
 }
 
@@ -508,6 +543,6 @@ unsigned generation_serving(const struct generation *generation)
 {
     unsigned serving = 0;
     for (unsigned i = 0; i < generation->workers; i++)
-        serving += generation->members[i].child && generation->members[i].child->is_serving;
+        serving += can_keep(generation->members[i].child);
     return serving;
 }

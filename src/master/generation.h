@@ -42,6 +42,7 @@ struct generation {
     struct master *master;
     uint64_t number;
     enum generation_state state;
+    bool is_committing;
     struct conf *conf;
     unsigned workers;
     int64_t began; /* monotonic ns */
@@ -95,7 +96,7 @@ void generation_retire_admin(struct generation *generation, int64_t deadline);
 
 /*
  * Opens the two logs of a configuration, for a generation or a reopen; the sinks are the caller's.
- * -1 with the error and nothing open.
+ * `log` NULL: the access log alone. -1 with the error and nothing open.
  */
 int generation_open_logs(const struct conf *conf, struct sink *log, struct sink *access,
                          struct generation_error *error);

@@ -32,7 +32,7 @@ struct legacy_socket {
     uint32_t part;
     uint32_t slot;
     uint32_t role;          /* 0: public, 1: admin, 2: control */
-    uint32_t flags;         /* bit 0: shared, bit 1: steered */
+    uint32_t flags;         /* bit 0: shared, bit 1: committed */
     uint64_t device, inode; /* of a unix socket's file */
 };
 
@@ -46,6 +46,15 @@ struct legacy_child {
     int64_t born;     /* monotonic ns */
     int64_t deadline; /* of a draining one, monotonic ns; 0: it serves */
     uint32_t restarts, failures;
+    uint32_t flags; /* bit 0: ready, bit 1: serving, bit 2: draining, bit 3: stopped */
+    uint32_t reserved;
+};
+
+/* The sums of generations that have ended, by route: master/totals.h. */
+struct legacy_total {
+    uint32_t path; /* offset, NUL-terminated; 0: what has no route */
+    uint32_t reserved;
+    uint64_t responses[6];
 };
 
 /* One generation that has children still: its counters must not be lost. */
@@ -73,11 +82,14 @@ struct legacy {
     uint32_t nsockets, sockets; /* count, and offset of the first */
     uint32_t nchildren, children;
     uint32_t ngenerations, generations;
+    uint32_t ntotals, totals;
+    uint64_t latency[17]; /* base/tally.h */
+    uint64_t latency_sum;
 };
 
 _Static_assert(sizeof(struct legacy_socket) == 40, "the layout is shared with other versions");
-_Static_assert(sizeof(struct legacy_child) == 48, "the layout is shared with other versions");
-_Static_assert(offsetof(struct legacy, generation) == 48 && sizeof(struct legacy) == 88,
+_Static_assert(sizeof(struct legacy_child) == 56, "the layout is shared with other versions");
+_Static_assert(offsetof(struct legacy, generation) == 48 && sizeof(struct legacy) == 240,
                "the layout is shared with other versions");
 
 #endif

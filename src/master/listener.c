@@ -1,10 +1,12 @@
 #include "master/listener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,10 +55,12 @@ static int set_flag(int fd, int level, int option, int value)
 
 /*
  * One socket of a TCP address. The first is bound exclusively: without SO_REUSEPORT the bind fails
- * when anybody listens there, whatever flags they use. After that the flag is set, so that our
- * siblings may join, and SO_REUSEADDR is cleared, so that a later exclusive bind of somebody else
- * fails while we are not yet listening (it is set again once we are). For port 0 it is never set:
- * the kernel would choose a port that another process has bound with it and does not listen on yet.
+ * when anybody listens there, whatever flags they use; after that the flag is set, so that our
+ * siblings may join. SO_REUSEADDR lets a bind pass over connections that are left of an earlier
+ * server, or belong to our workers, which have another uid than their listening sockets. It is
+ * cleared until we listen, so that a later exclusive bind of somebody else fails meanwhile. For
+ * port 0 it is never set: the kernel would choose a port that another process has bound with it
+ * and does not listen on yet.
  */
 static int bind_tcp(const struct address *address, bool is_exclusive)
 {
@@ -65,14 +69,14 @@ static int bind_tcp(const struct address *address, bool is_exclusive)
         return -1;
     if (address->any.sa_family == AF_INET6 && set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) == -1)
         goto failed;
-    if (set_flag(fd, SOL_SOCKET, SO_REUSEADDR, is_exclusive && address_port(address) != 0) == -1)
+    if (set_flag(fd, SOL_SOCKET, SO_REUSEADDR, address_port(address) != 0) == -1)
         goto failed;
     if (!is_exclusive && set_flag(fd, SOL_SOCKET, SO_REUSEPORT, 1) == -1)
         goto failed;
     if (bind(fd, &address->any, address->length) == -1)
         goto failed;
-    if (is_exclusive && (set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 0) == -1 ||
-                         set_flag(fd, SOL_SOCKET, SO_REUSEPORT, 1) == -1))
+    if (set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 0) == -1 ||
+        set_flag(fd, SOL_SOCKET, SO_REUSEPORT, 1) == -1)
         goto failed;
     /* Accepted sockets inherit it, and an answer is one write anyway. */
     set_flag(fd, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -82,73 +86,95 @@ failed:
     return -1;
 }
 
-/* 1: a live server answers there; 0: nothing does; -1: something that is not a socket is there. */
-static int unix_is_taken(const struct address *address)
+enum unix_state {
+    UNIX_FREE,  /* nothing is there */
+    UNIX_STALE, /* a socket that nobody listens on */
+    UNIX_TAKEN, /* a live server's, as far as we can tell */
+    UNIX_OTHER, /* something that is not a socket */
+};
+
+/* Only a refused connection proves that nobody is there: one that we may not make does not. */
+static enum unix_state unix_state(const struct address *address)
 {
     struct stat status;
     if (lstat(address->local.sun_path, &status) == -1)
-        return 0;
-    if (!S_ISSOCK(status.st_mode)) {
-        errno = ENOTSOCK;
-        return -1;
-    }
+        return UNIX_FREE;
+    if (!S_ISSOCK(status.st_mode))
+        return UNIX_OTHER;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd == -1)
-        return 0;
+        return UNIX_TAKEN;
     int result = connect(fd, &address->any, address->length);
-    bool is_alive = result == 0 || errno == EAGAIN;
+    enum unix_state state = result == -1 && errno == ECONNREFUSED ? UNIX_STALE
+                            : result == -1 && errno == ENOENT     ? UNIX_FREE
+                                                                  : UNIX_TAKEN;
     fd_close(&fd);
-    return is_alive;
+    return state;
+}
+
+/* 0, or -1 with the error when the name is not ours to take. */
+static int check_unix(const struct address *address, struct listener_error *error)
+{
+    switch (unix_state(address)) {
+    case UNIX_TAKEN:
+        errno = EADDRINUSE;
+        return fail_at(error, address, "bind");
+    case UNIX_OTHER:
+        errno = EEXIST;
+        return fail(error, "%s exists and is not a socket: remove it or choose another path",
+                    address->local.sun_path);
+    case UNIX_FREE:
+    case UNIX_STALE:
+        break;
+    }
+    return 0;
 }
 
 /*
- * The temporary name of a unix socket: its own with the pid behind it, shortened if it must be. A
- * folder with so long a name that none fits leaves NULL, with errno 0: the socket is then bound in
- * place. Malloced.
+ * The temporary name of a unix socket: its own, shortened if it must be, with the pid and something
+ * that no other listener has behind it. A folder with so long a name that none fits leaves NULL,
+ * with errno 0: the socket is then bound in place. Malloced.
  */
-static char *temporary_name(const char *path)
+static char *temporary_name(const struct listener *listener)
 {
-    char name[sizeof(((struct sockaddr_un *)0)->sun_path)], suffix[16];
+    const char *path = listener->address.local.sun_path;
+    char name[sizeof(listener->address.local.sun_path)], suffix[32];
     size_t folder = (size_t)(strrchr(path, '/') - path) + 1, length = strlen(path);
-    size_t room = sizeof(name) - 1 - (size_t)snprintf(suffix, sizeof(suffix), ".%d", (int)getpid());
+    size_t behind = (size_t)snprintf(suffix, sizeof(suffix), ".%d-%x", (int)getpid(),
+                                     (unsigned)((uintptr_t)listener >> 4));
     errno = 0;
-    if (room <= folder)
+    if (sizeof(name) - 1 - behind <= folder)
         return NULL;
+    size_t room = sizeof(name) - 1 - behind;
     snprintf(name, sizeof(name), "%.*s%s", (int)(length < room ? length : room), path, suffix);
     return strdup(name);
 }
 
 /* Binds under a temporary name beside the real one; the commit renames it, so that the name never
  * leads nowhere. */
-static int bind_unix(struct listener *listener, mode_t mode, struct listener_error *error)
+static int bind_unix(struct listener *listener, struct listener_error *error)
 {
-    switch (unix_is_taken(&listener->address)) {
-    case 1:
-        errno = EADDRINUSE;
-        return fail_at(error, &listener->address, "bind");
-    case -1:
-        return fail(error, "%s exists and is not a socket: remove it or choose another path",
-                    listener->address.local.sun_path);
-    default:
-        break;
-    }
+    if (check_unix(&listener->address, error) == -1)
+        return -1;
     struct address bound = listener->address;
+    struct stat status;
     bound.length = sizeof(bound.local);
-    listener->temporary = temporary_name(bound.local.sun_path);
+    listener->temporary = temporary_name(listener);
     if (listener->temporary)
         strcpy(bound.local.sun_path, listener->temporary);
     else if (errno == ENOMEM)
         return fail(error, "out of memory");
-    unlink(bound.local.sun_path); /* what a dead process has left */
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    struct stat status;
     const char *path = bound.local.sun_path;
-    if (fd == -1 || bind(fd, &bound.any, bound.length) == -1 || chmod(path, mode) == -1 ||
-        stat(path, &status) == -1) {
+    if (lstat(path, &status) == 0 && S_ISSOCK(status.st_mode))
+        unlink(path); /* what a dead process has left */
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd == -1 || bind(fd, &bound.any, bound.length) == -1 ||
+        chmod(path, listener->new_mode) == -1 || stat(path, &status) == -1) {
         fail_at(error, &listener->address, "bind");
         fd_close(&fd);
         return -1;
     }
+    listener->mode = listener->new_mode;
     listener->device = status.st_dev;
     listener->inode = status.st_ino;
     return fd;
@@ -222,6 +248,9 @@ static void listener_release(struct listener *listener)
 {
     if (--listener->references > 0) {
         close_from(listener, listener->ncommitted);
+        if (listener->new_mode != listener->mode)
+            chmod(listener->address.local.sun_path, listener->mode);
+        listener->new_mode = listener->mode;
         return;
     }
     if (listener->temporary)
@@ -243,14 +272,34 @@ bool listener_set_has(const struct listener_set *set, const struct listener *lis
     return false;
 }
 
+/* A unix socket whose file somebody has removed or replaced is of no use any more. */
+static bool is_reachable(const struct listener *listener)
+{
+    struct stat status;
+    return !listener->is_shared ||
+           (lstat(listener->address.local.sun_path, &status) == 0 &&
+            status.st_dev == listener->device && status.st_ino == listener->inode);
+}
+
+/* Is it what this part of the entry asks for? With port 0 only the text can tell. */
+static bool is_wanted(const struct listener *listener, const struct conf_listen *entry,
+                      unsigned part)
+{
+    const struct address *address = &entry->addresses[part];
+    if (address->any.sa_family != AF_UNIX && address_port(address) == 0)
+        return listener->part == part && strcmp(listener->text, entry->text) == 0;
+    return address_equal(&listener->address, address);
+}
+
 /* Not one that the new generation has already: "127.0.0.1:0" may stand there twice. */
-static struct listener *find(const struct listener_set *const *held, const char *text,
-                             unsigned part, const struct listener_set *taken)
+static struct listener *find(const struct listener_set *const *held,
+                             const struct conf_listen *entry, unsigned part,
+                             const struct listener_set *taken)
 {
     for (size_t i = 0; held && held[i]; i++)
         for (size_t k = 0; k < held[i]->count; k++) {
             struct listener *listener = held[i]->items[k];
-            if (listener->part == part && strcmp(listener->text, text) == 0 &&
+            if (is_wanted(listener, entry, part) && is_reachable(listener) &&
                 !listener_set_has(taken, listener) &&
                 !(taken->beside && listener_set_has(taken->beside, listener)))
                 return listener;
@@ -288,7 +337,7 @@ static bool is_missing_v6(const struct address *address)
  * 0: skipped, -1: error. */
 static int prepare_part(const struct plan *plan, unsigned part, const struct address *address)
 {
-    struct listener *listener = find(plan->held, plan->entry->text, part, plan->set);
+    struct listener *listener = find(plan->held, plan->entry, part, plan->set);
     bool is_new = !listener;
     if (is_new) {
         listener = calloc(1, sizeof(*listener));
@@ -306,9 +355,10 @@ static int prepare_part(const struct plan *plan, unsigned part, const struct add
         return fail(plan->error, "out of memory");
     }
     if (listener->is_shared) {
+        listener->new_mode = plan->set->unix_mode;
         if (!is_new)
             return 1;
-        int fd = bind_unix(listener, plan->set->unix_mode, plan->error);
+        int fd = bind_unix(listener, plan->error);
         if (fd != -1 && add_fd(listener, fd) == -1)
             fd_close(&fd);
         return fd == -1 ? -1 : 1;
@@ -364,17 +414,15 @@ int listener_set_prepare(struct listener_set *set, const struct conf_listen *ent
 
 /*
  * New connections go to the first `slots` sockets of the group, by a random number; without
- * surplus the kernel's own hash does, and the program is taken off. The order of a group is that
- * of listen(2), which is ours. Where the kernel refuses, the surplus sockets get their share, and
+ * surplus the kernel's own hash does, and the program is taken off (it belongs to the kernel's
+ * group, so an earlier listener may have left it there). The order of a group is that of
+ * listen(2), which is ours. Where the kernel refuses, the surplus sockets get their share, and
  * whoever drains them serves it: nothing is lost.
  */
 static void steer(struct listener *listener, unsigned slots)
 {
     if (slots >= listener->nfds) {
-        int none = 0;
-        if (listener->is_steered)
-            setsockopt(listener->fds[0], SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, &none, sizeof(none));
-        listener->is_steered = false;
+        set_flag(listener->fds[0], SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, 0);
         return;
     }
     struct sock_filter code[] = {
@@ -383,40 +431,70 @@ static void steer(struct listener *listener, unsigned slots)
         BPF_STMT(BPF_RET | BPF_A, 0),
     };
     struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
-    listener->is_steered = setsockopt(listener->fds[0], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF,
-                                      &program, sizeof(program)) == 0;
+    setsockopt(listener->fds[0], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program));
 }
 
-static int listener_listen(struct listener *listener, int backlog, struct listener_error *error)
+/*
+ * Gives a unix socket its name. It listens first, so that another server which starts at the same
+ * time finds it alive; and it replaces nothing that it has not seen to be dead just before.
+ */
+static int place_unix(struct listener *listener, struct listener_error *error)
 {
-    /* Also those that listen already: the backlog may have changed. */
-    for (unsigned i = 0; i < listener->nfds; i++)
-        if (listen(listener->fds[i], backlog) == -1)
-            return fail_at(error, &listener->address, "listen on");
-    /* Connections inherit the flag, and those that we close stay in TIME_WAIT: without it they
-     * would keep the next start from an exclusive bind. Who listens is safe with it. */
-    for (unsigned i = 0; !listener->is_shared && i < listener->nfds; i++)
-        set_flag(listener->fds[i], SOL_SOCKET, SO_REUSEADDR, 1);
-    if (listener->temporary) {
-        if (rename(listener->temporary, listener->address.local.sun_path) == -1)
-            return fail_at(error, &listener->address, "rename the socket to");
-        free(listener->temporary);
-        listener->temporary = NULL;
+    const char *path = listener->address.local.sun_path;
+    if (listener->mode != listener->new_mode && chmod(path, listener->new_mode) == -1)
+        return fail_at(error, &listener->address, "change the mode of");
+    if (!listener->temporary)
+        return 0;
+    if (listen(listener->fds[0], 1) == -1)
+        return fail_at(error, &listener->address, "listen on");
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (renameat2(AT_FDCWD, listener->temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0 ||
+            (errno == EINVAL && rename(listener->temporary, path) == 0)) {
+            free(listener->temporary);
+            listener->temporary = NULL;
+            return 0;
+        }
+        if (errno != EEXIST)
+            break;
+        if (check_unix(&listener->address, error) == -1)
+            return -1;
+        unlink(path);
+    }
+    return fail_at(error, &listener->address, "rename the socket to");
+}
+
+int listener_set_place(struct listener_set *set, struct listener_error *error)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->items[i]->is_shared && place_unix(set->items[i], error) == -1)
+            return -1;
+    return 0;
+}
+
+int listener_set_listen(struct listener_set *set, int backlog, struct listener_error *error)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        struct listener *listener = set->items[i];
+        /* Connections inherit the flag, and it must be set before the kernel compares us with
+         * those that are left of an earlier server. Who listens is safe with it. */
+        for (unsigned k = 0; !listener->is_shared && k < listener->nfds; k++)
+            set_flag(listener->fds[k], SOL_SOCKET, SO_REUSEADDR, 1);
+        /* Also those that listen already: the backlog may have changed. */
+        for (unsigned k = 0; k < listener->nfds; k++)
+            if (listen(listener->fds[k], backlog) == -1)
+                return fail_at(error, &listener->address, "listen on");
     }
     return 0;
 }
 
-int listener_set_commit(struct listener_set *set, int backlog, struct listener_error *error)
+void listener_set_keep(struct listener_set *set)
 {
-    for (size_t i = 0; i < set->count; i++)
-        if (listener_listen(set->items[i], backlog, error) == -1)
-            return -1;
     for (size_t i = 0; i < set->count; i++) {
         set->items[i]->ncommitted = set->items[i]->nfds;
+        set->items[i]->mode = set->items[i]->new_mode;
         if (!set->items[i]->is_shared)
             steer(set->items[i], set->slots);
     }
-    return 0;
 }
 
 void listener_set_free(struct listener_set *set)

@@ -6,7 +6,7 @@
  * the worker count loses a queued connection. A unix address has one socket that all share.
  *
  * The life of a set: listener_set_prepare binds what is new (a bound socket takes no connection),
- * listener_set_commit listens; listener_set_free drops the set, and an address that no set holds
+ * listener_set_place and _listen make it public, listener_set_keep commits; listener_set_free drops the set, and an address that no set holds
  * any more is closed. A set that was prepared but not committed leaves no trace.
  */
 #ifndef MASTER_LISTENER_H
@@ -26,10 +26,10 @@ struct listener {
     unsigned part;          /* of the entry: 0, or 1 for the IPv6 half of "*" */
     struct address address; /* as bound: with the port the kernel chose */
     bool is_shared;         /* one socket for all */
+    mode_t mode, new_mode;  /* of a unix socket's file: as committed, and as prepared */
     int *fds;
     unsigned nfds;
     unsigned ncommitted; /* of them, those that listen */
-    bool is_steered;     /* a program keeps new connections off the surplus sockets */
     char *temporary;     /* a unix socket before its commit; NULL after */
     dev_t device;        /* of the unix socket's file, to unlink only our own */
     ino_t inode;
@@ -58,11 +58,15 @@ int listener_set_prepare(struct listener_set *set, const struct conf_listen *ent
                          struct listener_error *error);
 
 /*
- * Listens on all of it with this backlog, puts unix sockets in their places, and steers new
- * connections to the first `slots` sockets of each address. -1 with the error: the set must be
- * freed, and is then undone.
+ * The part of a commit that can fail: puts unix sockets in their places, then listens on all of it
+ * with this backlog. -1 with the error: the set must be freed, and is then undone.
  */
-int listener_set_commit(struct listener_set *set, int backlog, struct listener_error *error);
+int listener_set_place(struct listener_set *set, struct listener_error *error);
+int listener_set_listen(struct listener_set *set, int backlog, struct listener_error *error);
+
+/* The part that cannot: what was prepared stays, and new connections are steered to the first
+ * `slots` sockets of each address. */
+void listener_set_keep(struct listener_set *set);
 
 /* Drops the set; closes what no other set holds, and undoes what was not committed. */
 void listener_set_free(struct listener_set *set);

@@ -1,5 +1,6 @@
 #include "master/logs.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -50,14 +51,15 @@ void logs_child_reopened(struct master *master)
     end_round(master, EXIT_SUCCESS, "reopened\n");
 }
 
-static void tell_children(struct master *master, const struct generation *generation,
-                          const struct sink *access)
+static void tell_children(struct master *master, const struct generation *generation)
 {
+    const struct sink *access = &generation->access;
     for (struct child *child = master->children; child; child = child->next) {
         if (child->generation != generation)
             continue;
         struct channel_message message = { .kind = CHANNEL_LOGS, .argument = CHANNEL_LOG_MAIN };
-        message.fds[message.nfds++] = log_descriptor();
+        message.fds[message.nfds++] =
+            generation->log.kind == SINK_OFF ? log_descriptor() : generation->log.fd;
         if (access->fd != -1 && child->worker != 0) {
             message.argument |= CHANNEL_LOG_ACCESS;
             message.fds[message.nfds++] = access->fd;
@@ -67,20 +69,61 @@ static void tell_children(struct master *master, const struct generation *genera
     }
 }
 
-/* The access log of an older generation is reopened where that one writes it. */
-static int reopen_for(struct master *master, struct generation *generation,
-                      struct generation_error *error)
-{
+/* The two logs of a generation, opened anew but not yet used. */
+struct fresh {
     struct sink log, access;
-    if (generation_open_logs(generation->conf, &log, &access, error) == -1)
-        return -1;
-    if (generation == master->current)
-        log_set_sink(log, generation->log_is_journal);
-    else
-        sink_close(&log);
+};
+
+/* `generation` is the one whose log is the master's, or one that waits for its commit. */
+static void use(struct master *master, struct generation *generation, struct fresh *fresh)
+{
+    if (generation->log.kind == SINK_OFF) {
+        log_set_sink(fresh->log, generation->log_is_journal);
+    } else {
+        sink_close(&generation->log);
+        generation->log = fresh->log;
+    }
     sink_close(&generation->access);
-    generation->access = access;
-    tell_children(master, generation, &access);
+    generation->access = fresh->access;
+    tell_children(master, generation);
+}
+
+/* A generation that drains writes to the log of the one that serves, and to its own access log,
+ * which may be in a place that is no more: it then goes on with what it has. */
+static void reopen_draining(struct master *master, struct generation *generation)
+{
+    struct fresh fresh;
+    struct generation_error error;
+    if (generation_open_logs(generation->conf, NULL, &fresh.access, &error) == 0) {
+        sink_close(&generation->access);
+        generation->access = fresh.access;
+    } else {
+        log_warning("generation %" PRIu64 ", which drains, goes on with its old access log: %s",
+                    generation->number, error.text);
+    }
+    tell_children(master, generation);
+}
+
+/* All or nothing, for what serves and what is being prepared. */
+static int reopen_all(struct master *master, struct generation_error *error)
+{
+    struct generation *generations[] = { master->current, master->next };
+    struct fresh fresh[2];
+    for (int i = 0; i < 2; i++) {
+        if (!generations[i] ||
+            generation_open_logs(generations[i]->conf, &fresh[i].log, &fresh[i].access, error) == 0)
+            continue;
+        if (i == 1 && generations[0]) {
+            sink_close(&fresh[0].log);
+            sink_close(&fresh[0].access);
+        }
+        return -1;
+    }
+    for (int i = 0; i < 2; i++)
+        if (generations[i])
+            use(master, generations[i], &fresh[i]);
+    for (struct generation *old = master->draining; old; old = old->next)
+        reopen_draining(master, old);
     return 0;
 }
 
@@ -90,14 +133,9 @@ uint64_t master_reopen(struct master *master)
         master->reopen.is_wanted = true;
         return master->reopen.last + 1;
     }
-    if (!master->current)
-        return 0;
     struct generation_error error = { 0 };
     uint64_t round = master->reopen.running = ++master->reopen.last;
-    int result = reopen_for(master, master->current, &error);
-    for (struct generation *old = master->draining; old && result == 0; old = old->next)
-        result = reopen_for(master, old, &error);
-    if (result == -1) {
+    if (reopen_all(master, &error) == -1) {
         char answer[sizeof(error.text) + 64];
         log_error("reopen failed, the old files stay: %s", error.text);
         snprintf(answer, sizeof(answer), "reopen failed, the old files stay: %s\n", error.text);

@@ -18,6 +18,7 @@
 #include "conf/conf.h"
 #include "master/child.h"
 #include "master/control.h"
+#include "master/legacy.h"
 #include "master/logs.h"
 #include "master/notify.h"
 #include "master/reload.h"
@@ -139,8 +140,13 @@ static void reap(struct master *master, struct child *child, int status)
     generation_child_gone(generation, child, reason);
     child->member = member;
     report_end(child, status, end);
-    if (!is_orderly)
+    if (!is_orderly) {
+        /* What it was answering went with it. */
+        scoreboard_add(&child->slot->counters.cut,
+                       atomic_load(&child->slot->waiting) +
+                           (atomic_load(&child->slot->answering.length) > 0));
         master_crash(master, reason);
+    }
     child->member = NULL;
     child_free(child);
     logs_child_reopened(master);
@@ -174,6 +180,7 @@ static void reap_all(struct master *master)
                 watchdog_arm(master);
             }
             generation_cover(child->generation);
+            master_update(master);
             continue;
         }
         reap(master, child, status);

@@ -192,14 +192,16 @@ void reload_abandon(struct master *master, const char *reason)
     master->reload.is_wanted = false;
     if (master->retiring)
         finish(master); /* it was committed: that it is not quite over matters to nobody now */
-    if (!generation)
-        return;
-    master->next = NULL;
-    discard(master, generation);
-    if (master->current)
+    if (generation) {
+        master->next = NULL;
+        discard(master, generation);
+    }
+    if (generation && master->current)
         fail(master, EXIT_FAILURE, reason);
-    else
-        master->reload.running = 0;
+    master->reload.running = 0;
+    /* Those that were to have a round of their own. */
+    control_answer(master->control, CONTROL_RELOAD, UINT64_MAX, EXIT_FAILURE,
+                   "refused: a stop is in progress\n");
 }
 
 static void add_urls(struct buf *line, const struct listener_set *set)

@@ -246,6 +246,19 @@ static void json_children(struct buf *out, const struct master *master)
         buf_add_string(out, "}");
         is_first = false;
     }
+    /* Places whose next process waits for the end of a back-off. */
+    for (unsigned i = 0; master->current && i < master->current->nmembers; i++) {
+        const struct member *member = &master->current->members[i];
+        if (member->child || master->is_stopping)
+            continue;
+        buf_printf(out,
+                   "%s{\"role\":\"%s\",\"worker\":%u,\"pid\":null,\"generation\":%" PRIu64
+                   ",\"state\":\"waiting\",\"restarts\":%u,\"delay_seconds\":%.3f}",
+                   is_first ? "" : ",", member->worker ? "worker" : "admin", member->worker,
+                   master->current->number, member->roster.restarts,
+                   (double)member->roster.delay / 1e9);
+        is_first = false;
+    }
     buf_add_string(out, "]");
 }
 

@@ -36,6 +36,8 @@ static void finish(struct master *master)
     if (master->current)
         log_info("stopped in %s: %" PRIu64 " requests cut%s", span, sums.cut,
                  master->has_killed ? ", a child had to be killed" : "");
+    else if (master->status == EXIT_SUCCESS)
+        log_info("stopped before it had started");
     /* The names go first: who hears that we have stopped may start us again at once. */
     if (master->current)
         listener_set_free(&master->current->control);
@@ -68,13 +70,16 @@ static void begin(struct master *master)
     int64_t drain = master->current ? master->current->conf->timeouts.drain : 0;
     if (master->current)
         generation_retire(master->current, CHANNEL_DRAIN_STOP, drain);
-    for (struct generation *old = master->draining; old; old = old->next)
+    for (struct generation *old = master->draining; old; old = old->next) {
         generation_retire(old, CHANNEL_DRAIN_STOP, drain);
+        generation_retire_admin(old, ADMIN_DRAIN);
+    }
 }
 
 static void hurry(struct master *master)
 {
     log_warning("told to stop again: what is in flight is cut");
+    master->admin_is_retired = true;
     for (struct child *child = master->children; child; child = child->next)
         child_drain(child, CHANNEL_DRAIN_NOW, false, 0);
 }

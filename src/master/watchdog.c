@@ -55,6 +55,14 @@ static void disarm_if_idle(struct master *master)
     ev_timer_stop(master->loop, &master->watchdog.look);
 }
 
+/* It is late, or late no more: a sibling serves its queue meanwhile, and readiness may depend on
+ * it. */
+static void note_change(struct child *child)
+{
+    generation_cover(child->generation);
+    master_update(child->master);
+}
+
 static void look_at(struct child *child)
 {
     uint64_t turns = atomic_load(&child->slot->turns);
@@ -63,16 +71,16 @@ static void look_at(struct child *child)
         child->turns = turns;
         child->looks = 0;
         if (was_late)
-            generation_cover(child->generation);
+            note_change(child);
         return;
     }
     child->looks++;
     if (child->looks == WATCHDOG_LOOKS / 2)
-        generation_cover(child->generation); /* a sibling serves its queue meanwhile */
-    if (child->looks <= WATCHDOG_LOOKS || child->kill_reason)
+        note_change(child);
+    if (child->looks < WATCHDOG_LOOKS || child->kill_reason)
         return;
     if (is_traced(child->pid)) {
-        child->looks = WATCHDOG_LOOKS;
+        child->looks = WATCHDOG_LOOKS - 1;
         return;
     }
     child_kill(child, child->is_stopped ? "stopped by a signal for longer than timeouts.watchdog"

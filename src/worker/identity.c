@@ -27,7 +27,8 @@ int identity_take(const struct heritage *heritage, const char **what)
 
 int identity_signals(void)
 {
-    static const int ignored[] = { SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGTTIN, SIGTTOU, SIGPIPE };
+    static const int ignored[] = { SIGHUP,  SIGUSR1, SIGUSR2, SIGWINCH,
+                                   SIGTTIN, SIGTTOU, SIGPIPE, SIGXFSZ };
     sigset_t set;
     for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
         signal(ignored[i], SIG_IGN);

@@ -187,10 +187,12 @@ static void take_message(struct worker *worker, const struct channel_message *me
         take_logs(worker, message);
         break;
     case CHANNEL_TAKE:
-        accept_take(&worker->accept, message->argument);
+        for (int64_t i = 0; i < message->value; i++)
+            accept_take(&worker->accept, message->argument + (unsigned)i);
         break;
     case CHANNEL_GIVE:
-        accept_give(&worker->accept, message->argument);
+        for (int64_t i = 0; i < message->value; i++)
+            accept_give(&worker->accept, message->argument + (unsigned)i);
         break;
     default:
         log_error("a message of the master is not understood: kind %d", (int)message->kind);
@@ -383,6 +385,8 @@ static void init(struct worker *worker)
 
 static void fini(struct worker *worker)
 {
+    log_limit_end(&worker->conns.limit, LOG_LEVEL_WARNING, "connections");
+    log_limit_end(&worker->accept.limit, LOG_LEVEL_ERROR, "accepting connections");
     trial_stop(&worker->trial);
     accept_fini(&worker->accept);
     conns_fini(&worker->conns);
