@@ -4,8 +4,10 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -318,6 +320,65 @@ START_TEST(shared_pipe_never_blocks)
 }
 END_TEST
 
+/* A terminal of another user, which cannot be opened anew, and that nobody reads. */
+START_TEST(shared_terminal_never_blocks)
+{
+    char line[300];
+    memset(line, 'x', sizeof(line));
+    line[sizeof(line) - 1] = '\n';
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal == -1 || grantpt(terminal) == -1 || unlockpt(terminal) == -1) {
+        suite_skip("there are no pseudo-terminals here");
+        return;
+    }
+    int fd = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    ck_assert_int_ne(fd, -1);
+    struct sink sink = { .fd = fd, .kind = SINK_TERMINAL };
+    int written = 0;
+    while (written < 10000 && sink_write(&sink, line, sizeof(line)) == 0)
+        written++;
+    ck_assert_int_gt(written, 1);
+    ck_assert_int_lt(written, 10000);
+    /* It stalled: left alone for a while, not tried again with each line. */
+    ck_assert_int_ne(sink.pause, 0);
+    for (int i = 0; i < 1000; i++)
+        ck_assert_int_eq(sink_write(&sink, line, sizeof(line)), -1);
+    ck_assert_uint_eq(sink.dropped, 1001);
+    ck_assert_int_eq(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+}
+END_TEST
+
+/* A file that takes part of a line: the next line does not stick to the fragment. */
+START_TEST(torn_lines_are_ended)
+{
+    char directory[] = "/tmp/hayate-torn-XXXXXX", path[64], text[512] = "";
+    struct sink sink;
+    struct rlimit limit = { 150, RLIM_INFINITY };
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/log", directory);
+    ck_assert_int_eq(sink_open_path(&sink, path, 0600), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    char line[101];
+    int results[3];
+    memset(line, 'a', 99);
+    strcpy(line + 99, "\n");
+    setrlimit(RLIMIT_FSIZE, &limit); /* holds for the files of Check too: no assertion now */
+    for (int i = 0; i < 3; i++)
+        results[i] = sink_write(&sink, line, 100);
+    limit.rlim_cur = RLIM_INFINITY;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    ck_assert_int_eq(results[0], 0);
+    ck_assert_int_eq(results[1], -1);
+    ck_assert_int_eq(results[2], -1);
+    ck_assert_int_eq(sink_write(&sink, "whole\n", 6), 0);
+    int fd = open(path, O_RDONLY);
+    ck_assert_int_gt(read(fd, text, sizeof(text) - 1), 0);
+    ck_assert_ptr_nonnull(strstr(text, "\nwhole\n"));
+    unlink(path);
+    rmdir(directory);
+}
+END_TEST
+
 START_TEST(file_modes_ignore_the_umask)
 {
     char directory[] = "/tmp/hayate-base-XXXXXX", path[64];
@@ -413,6 +474,8 @@ int main(void)
     tcase_add_loop_test(tests, latencies_have_buckets, 0, 5);
     tcase_add_loop_test(tests, sinks_never_block, 0, 3);
     tcase_add_test(tests, shared_pipe_never_blocks);
+    tcase_add_test(tests, shared_terminal_never_blocks);
+    tcase_add_test(tests, torn_lines_are_ended);
     tcase_add_loop_test(tests, file_modes_ignore_the_umask, 0, 2);
     tcase_add_loop_test(tests, log_lines_are_lines, 0, 8);
     tcase_add_loop_test(tests, closed_standard_descriptors_are_filled, 0, 8);

@@ -97,9 +97,10 @@ void scoreboard_fold(struct scoreboard *scoreboard, struct scoreboard_slot *slot
 {
     struct scoreboard_sums sums;
     scoreboard_read_counters(&slot->counters, &sums);
+    bool is_public = atomic_load(&slot->role) == SCOREBOARD_WORKER;
     atomic_fetch_add(&scoreboard->master.sequence, 1);
     _Atomic uint64_t *total = (_Atomic uint64_t *)&scoreboard->master.totals;
-    for (size_t i = 0; i < COUNTERS; i++)
+    for (size_t i = 0; is_public && i < COUNTERS; i++)
         scoreboard_add(&total[i], ((const uint64_t *)&sums)[i]);
     atomic_store(&slot->role, SCOREBOARD_FREE);
     atomic_fetch_add(&scoreboard->master.sequence, 1);
@@ -115,7 +116,7 @@ void scoreboard_sum(struct scoreboard *scoreboard, struct scoreboard_sums *sums)
         uint32_t used = atomic_load(&scoreboard->used);
         for (size_t i = 0; i < used && i < SCOREBOARD_SLOTS; i++) {
             const struct scoreboard_slot *slot = &scoreboard->slot[i];
-            if (atomic_load(&slot->role) != SCOREBOARD_FREE)
+            if (atomic_load(&slot->role) == SCOREBOARD_WORKER)
                 add_counters(&slot->counters, sums);
         }
         after = atomic_load(&scoreboard->master.sequence);

@@ -139,7 +139,8 @@ struct scoreboard_sums {
     uint64_t connections, requests, responses[SCOREBOARD_CLASSES], bytes_sent, refused, timeouts,
         cut;
 };
-/* Sums of the gone and the living, consistent across a fold. For any process. */
+/* Sums of the workers, gone and living, consistent across a fold; what health checks ask of the
+ * admin child does not count. For any process. */
 void scoreboard_sum(struct scoreboard *scoreboard, struct scoreboard_sums *sums);
 void scoreboard_read_counters(const struct scoreboard_counters *from, struct scoreboard_sums *to);
 

@@ -3,13 +3,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
+
+/* Interrupts a write to a terminal that stalls; nobody else has a use for it. */
+#define INTERRUPT (SIGRTMIN + 2)
+#define TERMINAL_PAUSE CLOCK_SECOND
 
 static enum sink_kind kind_of(int fd)
 {
@@ -89,14 +96,40 @@ void sink_close(struct sink *sink)
     sink->kind = SINK_OFF;
 }
 
-/* A terminal that others share, and that could not be opened anew: ask before writing. */
-static ssize_t write_if_ready(int fd, const char *lines, size_t length)
+static void on_timer(int number)
 {
+    (void)number; /* it is here to interrupt write */
+}
+
+/*
+ * A terminal that others share, and that could not be opened anew: it may say that there is room
+ * and then wait for more of it, or for ever. A signal ends that wait.
+ */
+static ssize_t write_bounded(int fd, const char *lines, size_t length)
+{
+    struct sigaction action = { .sa_handler = on_timer }, old_action;
+    struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = INTERRUPT };
+    struct itimerspec limit = { .it_value.tv_nsec = 10 * CLOCK_MILLISECOND,
+                                .it_interval.tv_nsec = 10 * CLOCK_MILLISECOND };
+    sigset_t set, old_set;
+    timer_t timer;
     struct pollfd ready = { .fd = fd, .events = POLLOUT };
-    if (poll(&ready, 1, 0) == 1 && ready.revents & POLLOUT)
-        return write(fd, lines, length);
     errno = EAGAIN;
-    return -1;
+    if (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT) ||
+        timer_create(CLOCK_MONOTONIC, &event, &timer) == -1)
+        return -1;
+    sigemptyset(&set);
+    sigaddset(&set, INTERRUPT);
+    sigaction(INTERRUPT, &action, &old_action);
+    sigprocmask(SIG_UNBLOCK, &set, &old_set);
+    timer_settime(timer, 0, &limit, NULL);
+    ssize_t written = write(fd, lines, length);
+    int reason = errno;
+    timer_delete(timer);
+    sigprocmask(SIG_SETMASK, &old_set, NULL);
+    sigaction(INTERRUPT, &old_action, NULL);
+    errno = reason == EINTR ? EAGAIN : reason;
+    return written;
 }
 
 static ssize_t write_once(const struct sink *sink, const char *lines, size_t length)
@@ -110,7 +143,7 @@ static ssize_t write_once(const struct sink *sink, const char *lines, size_t len
                                 : pwritev2(sink->fd, &part, 1, -1, RWF_NOWAIT);
     case SINK_TERMINAL:
         return sink->is_private ? write(sink->fd, lines, length)
-                                : write_if_ready(sink->fd, lines, length);
+                                : write_bounded(sink->fd, lines, length);
     case SINK_FILE:
     case SINK_OFF:
         break;
@@ -118,17 +151,46 @@ static ssize_t write_once(const struct sink *sink, const char *lines, size_t len
     return write(sink->fd, lines, length);
 }
 
-int sink_write(struct sink *sink, const char *lines, size_t length)
+static ssize_t write_retrying(const struct sink *sink, const char *lines, size_t length)
 {
-    if (sink->kind == SINK_OFF)
-        return 0;
     ssize_t written;
     do
         written = write_once(sink, lines, length);
     while (written == -1 && errno == EINTR);
-    if (written == (ssize_t)length)
+    return written;
+}
+
+/* Ends the line that the sink took in part. A full disk may have room again by now. */
+static int mend(struct sink *sink)
+{
+    if (sink->is_torn && write_retrying(sink, "\n", 1) != 1)
+        return -1;
+    sink->is_torn = false;
+    return 0;
+}
+
+static bool is_pausing(const struct sink *sink)
+{
+    return sink->pause != 0 && clock_monotonic() < sink->pause;
+}
+
+int sink_write(struct sink *sink, const char *lines, size_t length)
+{
+    ssize_t written = -1;
+    if (sink->kind == SINK_OFF)
         return 0;
-    if (written >= 0)
+    if (!is_pausing(sink) && mend(sink) == 0) {
+        written = write_retrying(sink, lines, length);
+        if (written == (ssize_t)length)
+            return 0;
+        if (written > 0) {
+            sink->is_torn = lines[written - 1] != '\n';
+            mend(sink); /* at once: others append to the same file */
+        }
+        if (sink->kind == SINK_TERMINAL && !sink->is_private)
+            sink->pause = clock_monotonic() + TERMINAL_PAUSE;
+    }
+    if (written >= 0 || is_pausing(sink))
         errno = EAGAIN;
     sink->dropped++;
     return -1;

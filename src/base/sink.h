@@ -4,8 +4,9 @@
  * A sink never blocks on a pipe, terminal or socket: what does not fit at once is dropped and
  * counted. No description that we inherited is made non-blocking, since others share it: pipes and
  * terminals are opened anew through /proc/self/fd (before the uid is dropped), sockets take
- * MSG_DONTWAIT, and where opening anew is refused a pipe is written with RWF_NOWAIT. Regular files
- * are written as they are: a full disk is an error at once, not a wait.
+ * MSG_DONTWAIT, and where opening anew is refused a pipe is written with RWF_NOWAIT, and a terminal
+ * under a timer of 10 ms. Regular files are written as they are: a full disk is an error at once,
+ * not a wait.
  */
 #ifndef BASE_SINK_H
 #define BASE_SINK_H
@@ -25,7 +26,9 @@ enum sink_kind {
 struct sink {
     int fd; /* -1 when off; close-on-exec */
     enum sink_kind kind;
-    bool is_private;  /* the description is ours alone, and non-blocking where it matters */
+    bool is_private; /* the description is ours alone, and non-blocking where it matters */
+    bool is_torn;    /* it took part of a line, which must be ended before the next */
+    int64_t pause;   /* a shared terminal that stalled: monotonic ns until which it is left alone */
     uint64_t dropped; /* lines that did not fit, since the last sink_take_dropped */
 };
 

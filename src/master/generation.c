@@ -164,7 +164,12 @@ static void share_connections(struct generation *generation)
         return;
     }
     generation->connections = (unsigned)(limit > sockets + 1 ? limit - sockets : 1);
-    if (wanted > 0)
+    if (wanted == 0)
+        log_warning(
+            "limits.connections = 0 is unlimited, but the hard limit on descriptors is %lu: "
+            "each of %u workers takes at most %u connections",
+            limit, generation->workers, generation->connections);
+    else
         log_warning("limits.connections = %" PRId64 " needs %lu descriptors a worker and the hard "
                     "limit is %lu: each of %u workers takes at most %u connections",
                     wanted, share + sockets, limit, generation->workers, generation->connections);
