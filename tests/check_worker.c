@@ -476,11 +476,11 @@ START_TEST(test_take)
     ck_assert_uint_gt(own, 0);
     ck_assert_uint_lt(own, 60);
     for (unsigned slot = 1; slot < 4; slot++) /* the last one is surplus */
-        lone_tell(&lone, CHANNEL_TAKE, slot, 0);
+        lone_tell(&lone, CHANNEL_TAKE, slot, 1);
     lone_settle(&lone);
     spread(&lone, true);
     for (unsigned slot = 1; slot < 4; slot++)
-        lone_tell(&lone, CHANNEL_GIVE, slot, 0);
+        lone_tell(&lone, CHANNEL_GIVE, slot, 1);
     lone_settle(&lone);
     ck_assert_uint_lt(spread(&lone, false), 60);
     lone_leave(&lone);

@@ -5,194 +5,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/channel.h"
 #include "base/clock.h"
-#include "base/cpus.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/scoreboard.h"
 #include "base/tally.h"
 #include "conf/conf.h"
 #include "master/child.h"
+#include "master/cover.h"
 #include "master/master.h"
+#include "master/prepare.h"
 
 /* A child that says nothing for so long does not get ready any more. */
 #define READY_DEADLINE (5 * CLOCK_SECOND)
-#define LOG_MODE 0640
-#define UNIX_MODE 0666
-#define CONTROL_MODE 0600
-/* Descriptors of a worker beside connections and listening sockets. */
-#define SPARE_DESCRIPTORS 64
 
 static void act(struct member *member, enum roster_action action, const char *reason);
-
-static int open_sink(struct sink *sink, const struct conf_sink *conf, const char *what,
-                     struct generation_error *error)
-{
-    *sink = SINK_INIT;
-    int result = conf->kind == CONF_SINK_PATH     ? sink_open_path(sink, conf->path, LOG_MODE)
-                 : conf->kind == CONF_SINK_STDERR ? sink_open_inherited(sink, 2)
-                 : conf->kind == CONF_SINK_STDOUT ? sink_open_inherited(sink, 1)
-                                                  : 0;
-    if (result == -1) {
-        const char *name = conf->path                       ? conf->path
-                           : conf->kind == CONF_SINK_STDOUT ? "stdout"
-                                                            : "stderr";
-        snprintf(error->text, sizeof(error->text), "cannot open %s %s: %s", what, name,
-                 strerror(errno));
-    }
-    return result;
-}
-
-int generation_open_logs(const struct conf *conf, struct sink *log, struct sink *access,
-                         struct generation_error *error)
-{
-    if (log && open_sink(log, &conf->log, "log", error) == -1)
-        return -1;
-    if (open_sink(access, &conf->access_log, "access_log", error) == -1) {
-        if (log)
-            sink_close(log);
-        return -1;
-    }
-    return 0;
-}
-
-static unsigned count_workers(const struct conf *conf)
-{
-    char why[256];
-    if (conf->workers > 0)
-        return conf->workers;
-    unsigned workers = cpus_count("", 0, why, sizeof(why));
-    log_info("workers = auto: %u (%s)", workers, why);
-    return workers;
-}
-
-/* The default's folder is ours to make: /run/hayate, or one in the user's runtime directory. */
-static void make_control_folder(const char *path)
-{
-    char folder[sizeof(((struct address *)0)->local.sun_path)];
-    mode_t mode = geteuid() == 0 ? 0755 : 0700;
-    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
-    if (mkdir(folder, mode) == 0)
-        chmod(folder, mode); /* whatever the umask took away */
-}
-
-static int prepare_control(struct generation *generation, const struct listener_set *const *held,
-                           struct generation_error *error)
-{
-    const struct conf *conf = generation->conf;
-    if (!conf->control)
-        return 0;
-    struct listener_error why;
-    unsigned skipped = 0;
-    char text[sizeof(((struct address *)0)->local.sun_path) + 8];
-    struct conf_listen entry = { .text = text, .naddresses = 1 };
-    snprintf(text, sizeof(text), "unix:%s", conf->control);
-    if (conf->control_is_default)
-        make_control_folder(conf->control);
-    const char *fault = NULL;
-    if (address_parse(entry.addresses, text, &fault) == 0)
-        snprintf(why.text, sizeof(why.text), "%s", fault);
-    else if (listener_set_prepare(&generation->control, &entry, 1, held, &skipped, &why) == 0)
-        return 0;
-    if (conf->control_is_default) {
-        log_warning("control is off: %s; reload, status and stop work by signal only", why.text);
-        return 0;
-    }
-    snprintf(error->text, sizeof(error->text), "control: %s", why.text);
-    return -1;
-}
-
-/* Before anything is bound: the master holds every socket, and a channel to each child. */
-static void raise_limit(const struct generation *generation)
-{
-    unsigned long addresses = 0;
-    for (size_t i = 0; i < generation->conf->nlisten; i++)
-        addresses += generation->conf->listen[i].naddresses;
-    fd_raise_limit((addresses + 2) * generation->workers + SPARE_DESCRIPTORS * 4);
-}
-
-static int prepare_listeners(struct generation *generation, struct generation_error *error)
-{
-    const struct generation *current = generation->master->current;
-    const struct conf *conf = generation->conf;
-    /* An address goes on in its own role, if it is in both. */
-    const struct listener_set *held[4] = { NULL }, *held_admin[4] = { NULL };
-    struct listener_error why;
-    unsigned skipped = 0;
-    if (current) {
-        held[0] = held_admin[1] = &current->listeners;
-        held[1] = held_admin[0] = &current->admin_listeners;
-        held[2] = held_admin[2] = &current->control;
-    }
-    raise_limit(generation);
-    generation->listeners.slots = generation->workers;
-    generation->admin_listeners.slots = 1;
-    generation->listeners.unix_mode = generation->admin_listeners.unix_mode = UNIX_MODE;
-    generation->control.unix_mode = CONTROL_MODE;
-    if (listener_set_prepare(&generation->listeners, conf->listen, conf->nlisten, held, &skipped,
-                             &why) == -1)
-        goto failed;
-    generation->admin_listeners.beside = &generation->listeners;
-    if (listener_set_prepare(&generation->admin_listeners, conf->admin_listen, conf->nadmin_listen,
-                             held_admin, &skipped, &why) == -1)
-        goto failed;
-    if (skipped > 0)
-        log_warning("this kernel has no IPv6: \"*\" listens on IPv4 only");
-    return prepare_control(generation, held, error);
-failed:
-    snprintf(error->text, sizeof(error->text), "%s", why.text);
-    return -1;
-}
-
-/* A worker's share of the connections, as far as the limit on descriptors reaches. */
-static void share_connections(struct generation *generation)
-{
-    int64_t wanted = generation->conf->limits.connections;
-    unsigned long sockets = SPARE_DESCRIPTORS;
-    for (size_t i = 0; i < generation->listeners.count; i++)
-        sockets += generation->listeners.items[i]->nfds;
-    unsigned long share =
-        wanted > 0 ? (unsigned long)((wanted + generation->workers - 1) / generation->workers)
-                   : 1UL << 20;
-    unsigned long limit = fd_raise_limit(share + sockets);
-    if (limit >= share + sockets) {
-        generation->connections = wanted > 0 ? (unsigned)share : 0;
-        return;
-    }
-    generation->connections = (unsigned)(limit > sockets + 1 ? limit - sockets : 1);
-    if (wanted == 0)
-        log_warning(
-            "limits.connections = 0 is unlimited, but the hard limit on descriptors is %lu: "
-            "each of %u workers takes at most %u connections",
-            limit, generation->workers, generation->connections);
-    else
-        log_warning("limits.connections = %" PRId64 " needs %lu descriptors a worker and the hard "
-                    "limit is %lu: each of %u workers takes at most %u connections",
-                    wanted, share + sockets, limit, generation->workers, generation->connections);
-}
-
-static int make_members(struct generation *generation)
-{
-    bool has_admin = generation->admin_listeners.count > 0;
-    generation->nmembers = generation->workers + has_admin;
-    generation->members = calloc(generation->nmembers, sizeof(*generation->members));
-    if (!generation->members)
-        return -1;
-    for (unsigned i = 0; i < generation->nmembers; i++) {
-        struct member *member = &generation->members[i];
-        member->generation = generation;
-        member->worker = i < generation->workers ? i + 1 : 0;
-    }
-    for (size_t i = 0; i < generation->listeners.count; i++)
-        if (generation->listeners.items[i]->nfds > generation->nkeepers)
-            generation->nkeepers = generation->listeners.items[i]->nfds;
-    generation->keepers = calloc(generation->nkeepers + 1, sizeof(struct child *));
-    return generation->keepers ? 0 : -1;
-}
 
 struct generation *generation_new(struct master *master, struct conf *conf,
                                   struct generation_error *error)
@@ -208,20 +37,8 @@ struct generation *generation_new(struct master *master, struct conf *conf,
     generation->conf = conf;
     generation->number = ++master->numbers;
     generation->began = clock_monotonic();
-    generation->log = generation->access = SINK_INIT;
-    generation->tally_fd = -1;
-    generation->workers = count_workers(conf);
-    if (generation_open_logs(conf, &generation->log, &generation->access, error) == -1)
+    if (prepare_generation(generation, error) == -1)
         goto failed;
-    generation->log_is_journal = conf->log.kind == CONF_SINK_STDERR && log_is_journal(2);
-    if (prepare_listeners(generation, error) == -1)
-        goto failed;
-    share_connections(generation);
-    if (make_members(generation) == -1 ||
-        !(generation->tally = tally_new(conf->nroutes, &generation->tally_fd))) {
-        snprintf(error->text, sizeof(error->text), "out of memory");
-        goto failed;
-    }
     return generation;
 failed:
     generation_free(generation);
@@ -280,7 +97,7 @@ static void admit(struct member *member)
     struct channel_message go = { .kind = CHANNEL_GO };
     child->is_serving = true;
     child_tell(child, &go);
-    generation_cover(member->generation);
+    cover_share(member->generation);
     master_update(member->generation->master);
 }
 
@@ -358,7 +175,7 @@ int generation_commit(struct generation *generation, struct generation_error *er
         act(member, roster_take(&member->roster, ROSTER_COMMIT, clock_monotonic()), NULL);
     }
     generation->is_committing = false;
-    generation_cover(generation);
+    cover_share(generation);
     return 0;
 }
 
@@ -439,14 +256,6 @@ void generation_child_ready(struct generation *generation, struct child *child)
         act(member, action, NULL);
 }
 
-/* It serves nobody's queue any more. */
-static void forget_keeper(struct generation *generation, const struct child *child)
-{
-    for (unsigned slot = 0; slot < generation->nkeepers; slot++)
-        if (generation->keepers[slot] == child)
-            generation->keepers[slot] = NULL;
-}
-
 /* A stop is final: what goes from then on, the admin child that serves through it for one, is not
  * replaced. */
 static enum roster_event end_event(const struct generation *generation, enum roster_event event)
@@ -468,8 +277,8 @@ void generation_child_leaving(struct generation *generation, struct child *child
                 child_name(name, child));
     child->member = NULL;
     member->child = NULL;
-    forget_keeper(generation, child);
-    generation_cover(generation);
+    cover_forget(generation, child);
+    cover_share(generation);
     act(member,
         roster_take(&member->roster, end_event(generation, ROSTER_LEAVING), clock_monotonic()),
         "told to stop by a signal before it was ready");
@@ -484,70 +293,17 @@ void generation_child_gone(struct generation *generation, struct child *child, c
     child->member = NULL;
     member->child = NULL;
     child->is_serving = false;
-    forget_keeper(generation, child);
+    cover_forget(generation, child);
     act(member,
         roster_take(&member->roster, end_event(generation, ROSTER_EXITED), clock_monotonic()),
         reason);
-    generation_cover(generation);
-}
-
-static bool can_keep(const struct child *child)
-{
-    return child && child->is_serving && child->looks < WATCHDOG_LOOKS / 2 && !child->is_stopped;
-}
-
-static struct child *choose_keeper(const struct generation *generation, unsigned slot)
-{
-    if (slot < generation->workers && can_keep(generation->members[slot].child))
-        return generation->members[slot].child;
-    for (unsigned i = 0; i < generation->workers; i++) {
-        struct child *child = generation->members[(slot + i) % generation->workers].child;
-        if (can_keep(child))
-            return child;
-    }
-    return NULL;
-}
-
-/* Its own queue a worker serves untold. */
-static void tell_keeper(struct child *child, enum channel_kind kind, unsigned slot, unsigned count)
-{
-    if (!child || count == 0)
-        return;
-    unsigned own = child->worker - 1;
-    if (slot <= own && own < slot + count) {
-        tell_keeper(child, kind, slot, own - slot);
-        tell_keeper(child, kind, own + 1, slot + count - own - 1);
-        return;
-    }
-    struct channel_message message = { .kind = kind, .argument = slot, .value = count };
-    child_tell(child, &message);
-}
-
-/* A run of slots that go from one keeper to another is one message: a channel holds few. */
-void generation_cover(struct generation *generation)
-{
-    if (generation->state != GENERATION_SERVING || generation->is_committing)
-        return;
-    for (unsigned slot = 0, count; slot < generation->nkeepers; slot += count) {
-        struct child *keeper = choose_keeper(generation, slot);
-        struct child *before = generation->keepers[slot];
-        for (count = 0; slot + count < generation->nkeepers; count++) {
-            if (generation->keepers[slot + count] != before ||
-                choose_keeper(generation, slot + count) != keeper)
-                break;
-            generation->keepers[slot + count] = keeper;
-        }
-        if (keeper == before)
-            continue;
-        tell_keeper(keeper, CHANNEL_TAKE, slot, count);
-        tell_keeper(before, CHANNEL_GIVE, slot, count);
-    }
+    cover_share(generation);
 }
 
 unsigned generation_serving(const struct generation *generation)
 {
     unsigned serving = 0;
     for (unsigned i = 0; i < generation->workers; i++)
-        serving += can_keep(generation->members[i].child);
+        serving += cover_is_fit(generation->members[i].child);
     return serving;
 }

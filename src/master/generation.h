@@ -94,13 +94,6 @@ int generation_commit(struct generation *generation, struct generation_error *er
 void generation_retire(struct generation *generation, enum channel_drain how, int64_t deadline);
 void generation_retire_admin(struct generation *generation, int64_t deadline);
 
-/*
- * Opens the two logs of a configuration, for a generation or a reopen; the sinks are the caller's.
- * `log` NULL: the access log alone. -1 with the error and nothing open.
- */
-int generation_open_logs(const struct conf *conf, struct sink *log, struct sink *access,
-                         struct generation_error *error);
-
 /* Frees it. No child of it may live. */
 void generation_free(struct generation *generation);
 
@@ -108,9 +101,6 @@ void generation_free(struct generation *generation);
 void generation_child_ready(struct generation *generation, struct child *child);
 void generation_child_leaving(struct generation *generation, struct child *child);
 void generation_child_gone(struct generation *generation, struct child *child, const char *reason);
-
-/* Gives every queue a worker that serves it: its own if that one serves, else a sibling. */
-void generation_cover(struct generation *generation);
 
 /* The workers that accept now; the admin child is none. */
 unsigned generation_serving(const struct generation *generation);

@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "conf/conf.h"
+#include "master/local.h"
 
 /* How often a port of the kernel's choice is tried for both halves of "*:0". */
 #define PORT_ATTEMPTS 16
@@ -23,8 +24,7 @@
 #define SO_DETACH_REUSEPORT_BPF 68
 #endif
 
-__attribute__((format(printf, 2, 3))) static int fail(struct listener_error *error,
-                                                      const char *format, ...)
+int listener_fail(struct listener_error *error, const char *format, ...)
 {
     int saved = errno;
     va_list args;
@@ -35,17 +35,18 @@ __attribute__((format(printf, 2, 3))) static int fail(struct listener_error *err
     return -1;
 }
 
-static int fail_at(struct listener_error *error, const struct address *address, const char *what)
+int listener_fail_at(struct listener_error *error, const struct address *address, const char *what)
 {
     char text[ADDRESS_TEXT_SIZE];
     int reason = errno;
     address_text(text, sizeof(text), address);
     if (reason == EADDRINUSE)
-        return fail(error, "%s is already in use by another process", text);
+        return listener_fail(error, "%s is already in use by another process", text);
     if (reason == EACCES && address_port(address) > 0 && address_port(address) < 1024)
-        return fail(error, "cannot %s %s: %s (ports below 1024 need root or CAP_NET_BIND_SERVICE)",
-                    what, text, strerror(reason));
-    return fail(error, "cannot %s %s: %s", what, text, strerror(reason));
+        return listener_fail(
+            error, "cannot %s %s: %s (ports below 1024 need root or CAP_NET_BIND_SERVICE)", what,
+            text, strerror(reason));
+    return listener_fail(error, "cannot %s %s: %s", what, text, strerror(reason));
 }
 
 static int set_flag(int fd, int level, int option, int value)
@@ -84,100 +85,6 @@ static int bind_tcp(const struct address *address, bool is_exclusive)
 failed:
     fd_close(&fd);
     return -1;
-}
-
-enum unix_state {
-    UNIX_FREE,  /* nothing is there */
-    UNIX_STALE, /* a socket that nobody listens on */
-    UNIX_TAKEN, /* a live server's, as far as we can tell */
-    UNIX_OTHER, /* something that is not a socket */
-};
-
-/* Only a refused connection proves that nobody is there: one that we may not make does not. */
-static enum unix_state unix_state(const struct address *address)
-{
-    struct stat status;
-    if (lstat(address->local.sun_path, &status) == -1)
-        return UNIX_FREE;
-    if (!S_ISSOCK(status.st_mode))
-        return UNIX_OTHER;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd == -1)
-        return UNIX_TAKEN;
-    int result = connect(fd, &address->any, address->length);
-    enum unix_state state = result == -1 && errno == ECONNREFUSED ? UNIX_STALE
-                            : result == -1 && errno == ENOENT     ? UNIX_FREE
-                                                                  : UNIX_TAKEN;
-    fd_close(&fd);
-    return state;
-}
-
-/* 0, or -1 with the error when the name is not ours to take. */
-static int check_unix(const struct address *address, struct listener_error *error)
-{
-    switch (unix_state(address)) {
-    case UNIX_TAKEN:
-        errno = EADDRINUSE;
-        return fail_at(error, address, "bind");
-    case UNIX_OTHER:
-        errno = EEXIST;
-        return fail(error, "%s exists and is not a socket: remove it or choose another path",
-                    address->local.sun_path);
-    case UNIX_FREE:
-    case UNIX_STALE:
-        break;
-    }
-    return 0;
-}
-
-/*
- * The temporary name of a unix socket: its own, shortened if it must be, with the pid and something
- * that no other listener has behind it. A folder with so long a name that none fits leaves NULL,
- * with errno 0: the socket is then bound in place. Malloced.
- */
-static char *temporary_name(const struct listener *listener)
-{
-    const char *path = listener->address.local.sun_path;
-    char name[sizeof(listener->address.local.sun_path)], suffix[32];
-    size_t folder = (size_t)(strrchr(path, '/') - path) + 1, length = strlen(path);
-    size_t behind = (size_t)snprintf(suffix, sizeof(suffix), ".%d-%x", (int)getpid(),
-                                     (unsigned)((uintptr_t)listener >> 4));
-    errno = 0;
-    if (sizeof(name) - 1 - behind <= folder)
-        return NULL;
-    size_t room = sizeof(name) - 1 - behind;
-    snprintf(name, sizeof(name), "%.*s%s", (int)(length < room ? length : room), path, suffix);
-    return strdup(name);
-}
-
-/* Binds under a temporary name beside the real one; the commit renames it, so that the name never
- * leads nowhere. */
-static int bind_unix(struct listener *listener, struct listener_error *error)
-{
-    if (check_unix(&listener->address, error) == -1)
-        return -1;
-    struct address bound = listener->address;
-    struct stat status;
-    bound.length = sizeof(bound.local);
-    listener->temporary = temporary_name(listener);
-    if (listener->temporary)
-        strcpy(bound.local.sun_path, listener->temporary);
-    else if (errno == ENOMEM)
-        return fail(error, "out of memory");
-    const char *path = bound.local.sun_path;
-    if (lstat(path, &status) == 0 && S_ISSOCK(status.st_mode))
-        unlink(path); /* what a dead process has left */
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd == -1 || bind(fd, &bound.any, bound.length) == -1 ||
-        chmod(path, listener->new_mode) == -1 || stat(path, &status) == -1) {
-        fail_at(error, &listener->address, "bind");
-        fd_close(&fd);
-        return -1;
-    }
-    listener->mode = listener->new_mode;
-    listener->device = status.st_dev;
-    listener->inode = status.st_ino;
-    return fd;
 }
 
 static int add_fd(struct listener *listener, int fd)
@@ -235,15 +142,6 @@ static void close_from(struct listener *listener, unsigned first)
         fd_close(&listener->fds[--listener->nfds]);
 }
 
-/* The name is removed only if it still leads to our socket. */
-static void unlink_own(const struct listener *listener, const char *path)
-{
-    struct stat status;
-    if (lstat(path, &status) == 0 && status.st_dev == listener->device &&
-        status.st_ino == listener->inode)
-        unlink(path);
-}
-
 static void listener_release(struct listener *listener)
 {
     if (--listener->references > 0) {
@@ -253,10 +151,8 @@ static void listener_release(struct listener *listener)
         listener->new_mode = listener->mode;
         return;
     }
-    if (listener->temporary)
-        unlink_own(listener, listener->temporary);
-    else if (listener->address.any.sa_family == AF_UNIX)
-        unlink_own(listener, listener->address.local.sun_path);
+    if (listener->is_shared)
+        local_unlink(listener);
     close_from(listener, 0);
     free(listener->fds);
     free(listener->temporary);
@@ -270,15 +166,6 @@ bool listener_set_has(const struct listener_set *set, const struct listener *lis
         if (set->items[i] == listener)
             return true;
     return false;
-}
-
-/* A unix socket whose file somebody has removed or replaced is of no use any more. */
-static bool is_reachable(const struct listener *listener)
-{
-    struct stat status;
-    return !listener->is_shared ||
-           (lstat(listener->address.local.sun_path, &status) == 0 &&
-            status.st_dev == listener->device && status.st_ino == listener->inode);
 }
 
 /* Is it what this part of the entry asks for? With port 0 only the text can tell. */
@@ -299,7 +186,8 @@ static struct listener *find(const struct listener_set *const *held,
     for (size_t i = 0; held && held[i]; i++)
         for (size_t k = 0; k < held[i]->count; k++) {
             struct listener *listener = held[i]->items[k];
-            if (is_wanted(listener, entry, part) && is_reachable(listener) &&
+            if (is_wanted(listener, entry, part) &&
+                (!listener->is_shared || local_is_reachable(listener)) &&
                 !listener_set_has(taken, listener) &&
                 !(taken->beside && listener_set_has(taken->beside, listener)))
                 return listener;
@@ -343,7 +231,7 @@ static int prepare_part(const struct plan *plan, unsigned part, const struct add
         listener = calloc(1, sizeof(*listener));
         if (!listener || !(listener->text = strdup(plan->entry->text))) {
             free(listener);
-            return fail(plan->error, "out of memory");
+            return listener_fail(plan->error, "out of memory");
         }
         listener->part = part;
         listener->address = *address;
@@ -352,13 +240,13 @@ static int prepare_part(const struct plan *plan, unsigned part, const struct add
     if (set_add(plan->set, listener) == -1) {
         if (is_new)
             listener->references = 1, listener_release(listener);
-        return fail(plan->error, "out of memory");
+        return listener_fail(plan->error, "out of memory");
     }
     if (listener->is_shared) {
         listener->new_mode = plan->set->unix_mode;
         if (!is_new)
             return 1;
-        int fd = bind_unix(listener, plan->error);
+        int fd = local_bind(listener, plan->error);
         if (fd != -1 && add_fd(listener, fd) == -1)
             fd_close(&fd);
         return fd == -1 ? -1 : 1;
@@ -371,7 +259,7 @@ static int prepare_part(const struct plan *plan, unsigned part, const struct add
         (*plan->skipped)++;
         return 0;
     }
-    fail_at(plan->error, &listener->address, "bind");
+    listener_fail_at(plan->error, &listener->address, "bind");
     return -1;
 }
 
@@ -434,39 +322,10 @@ static void steer(struct listener *listener, unsigned slots)
     setsockopt(listener->fds[0], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program));
 }
 
-/*
- * Gives a unix socket its name. It listens first, so that another server which starts at the same
- * time finds it alive; and it replaces nothing that it has not seen to be dead just before.
- */
-static int place_unix(struct listener *listener, struct listener_error *error)
-{
-    const char *path = listener->address.local.sun_path;
-    if (listener->mode != listener->new_mode && chmod(path, listener->new_mode) == -1)
-        return fail_at(error, &listener->address, "change the mode of");
-    if (!listener->temporary)
-        return 0;
-    if (listen(listener->fds[0], 1) == -1)
-        return fail_at(error, &listener->address, "listen on");
-    for (int attempt = 0; attempt < 2; attempt++) {
-        if (renameat2(AT_FDCWD, listener->temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0 ||
-            (errno == EINVAL && rename(listener->temporary, path) == 0)) {
-            free(listener->temporary);
-            listener->temporary = NULL;
-            return 0;
-        }
-        if (errno != EEXIST)
-            break;
-        if (check_unix(&listener->address, error) == -1)
-            return -1;
-        unlink(path);
-    }
-    return fail_at(error, &listener->address, "rename the socket to");
-}
-
 int listener_set_place(struct listener_set *set, struct listener_error *error)
 {
     for (size_t i = 0; i < set->count; i++)
-        if (set->items[i]->is_shared && place_unix(set->items[i], error) == -1)
+        if (set->items[i]->is_shared && local_place(set->items[i], error) == -1)
             return -1;
     return 0;
 }
@@ -482,7 +341,7 @@ int listener_set_listen(struct listener_set *set, int backlog, struct listener_e
         /* Also those that listen already: the backlog may have changed. */
         for (unsigned k = 0; k < listener->nfds; k++)
             if (listen(listener->fds[k], backlog) == -1)
-                return fail_at(error, &listener->address, "listen on");
+                return listener_fail_at(error, &listener->address, "listen on");
     }
     return 0;
 }

@@ -74,4 +74,10 @@ void listener_set_free(struct listener_set *set);
 /* Does `set` hold the same address? */
 bool listener_set_has(const struct listener_set *set, const struct listener *listener);
 
+/* Set the error, and return -1 with errno kept: the message, or what failed on an address. For
+ * this module and local. */
+int listener_fail(struct listener_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int listener_fail_at(struct listener_error *error, const struct address *address, const char *what);
+
 #endif

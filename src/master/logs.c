@@ -11,6 +11,7 @@
 #include "master/child.h"
 #include "master/control.h"
 #include "master/master.h"
+#include "master/prepare.h"
 
 /* How long a reopen waits for a child that does not answer. */
 #define REOPEN_DEADLINE 5.
@@ -94,7 +95,7 @@ static void reopen_draining(struct master *master, struct generation *generation
 {
     struct fresh fresh;
     struct generation_error error;
-    if (generation_open_logs(generation->conf, NULL, &fresh.access, &error) == 0) {
+    if (prepare_logs(generation->conf, NULL, &fresh.access, &error) == 0) {
         sink_close(&generation->access);
         generation->access = fresh.access;
     } else {
@@ -111,7 +112,7 @@ static int reopen_all(struct master *master, struct generation_error *error)
     struct fresh fresh[2];
     for (int i = 0; i < 2; i++) {
         if (!generations[i] ||
-            generation_open_logs(generations[i]->conf, &fresh[i].log, &fresh[i].access, error) == 0)
+            prepare_logs(generations[i]->conf, &fresh[i].log, &fresh[i].access, error) == 0)
             continue;
         if (i == 1 && generations[0]) {
             sink_close(&fresh[0].log);

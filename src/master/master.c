@@ -18,6 +18,7 @@
 #include "conf/conf.h"
 #include "master/child.h"
 #include "master/control.h"
+#include "master/cover.h"
 #include "master/legacy.h"
 #include "master/logs.h"
 #include "master/notify.h"
@@ -179,7 +180,7 @@ static void reap_all(struct master *master)
                 log_warning("%s was stopped by a signal", child_name(name, child));
                 watchdog_arm(master);
             }
-            generation_cover(child->generation);
+            cover_share(child->generation);
             master_update(master);
             continue;
         }

@@ -13,6 +13,7 @@
 #include "conf/print.h"
 #include "master/child.h"
 #include "master/control.h"
+#include "master/cover.h"
 #include "master/master.h"
 #include "master/notify.h"
 #include "master/stop.h"
@@ -273,7 +274,7 @@ void master_generation_ready(struct master *master, struct generation *generatio
     master->current = generation;
     atomic_store(&master->scoreboard->master.generation, generation->number);
     control_listen(master->control, &generation->control);
-    generation_cover(generation);
+    cover_share(generation);
     watchdog_renew(master);
     if (before) {
         char text[SCOREBOARD_TEXT];

@@ -14,6 +14,7 @@
 #include "base/scoreboard.h"
 #include "conf/conf.h"
 #include "master/child.h"
+#include "master/cover.h"
 #include "master/master.h"
 
 /* Of the configuration in force; children of an older one are held to it too. ns; 0: off. */
@@ -59,7 +60,7 @@ static void disarm_if_idle(struct master *master)
  * it. */
 static void note_change(struct child *child)
 {
-    generation_cover(child->generation);
+    cover_share(child->generation);
     master_update(child->master);
 }
 
