@@ -273,8 +273,7 @@ void generation_child_leaving(struct generation *generation, struct child *child
     child_expect(child, generation->conf->timeouts.drain + CLOCK_SECOND);
     if (!member)
         return;
-    log_warning("%s was told to stop by a signal: it drains, and another takes its place",
-                child_name(name, child));
+    log_warning("%s was told to stop by a signal: it drains", child_name(name, child));
     child->member = NULL;
     member->child = NULL;
     cover_forget(generation, child);

@@ -17,6 +17,7 @@ struct notify {
     int fd;
     struct sockaddr_un address;
     socklen_t length;
+    char status[1024]; /* the last one told */
 };
 
 /* An absolute path, or "@name" in the abstract namespace. */
@@ -76,8 +77,15 @@ static void tell(struct notify *notify, const char *text)
                (const struct sockaddr *)&notify->address, notify->length);
 }
 
+static void remember(struct notify *notify, const char *status)
+{
+    if (notify)
+        snprintf(notify->status, sizeof(notify->status), "%s", status);
+}
+
 void notify_ready(struct notify *notify, const char *status)
 {
+    remember(notify, status);
     char text[1024];
     snprintf(text, sizeof(text), "READY=1\nSTATUS=%s\n", status);
     tell(notify, text);
@@ -100,6 +108,9 @@ void notify_stopping(struct notify *notify, const char *status)
 
 void notify_status(struct notify *notify, const char *status)
 {
+    if (notify && strcmp(notify->status, status) == 0)
+        return;
+    remember(notify, status);
     char text[1024];
     snprintf(text, sizeof(text), "STATUS=%s\n", status);
     tell(notify, text);

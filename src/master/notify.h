@@ -16,6 +16,7 @@ void notify_ready(struct notify *notify, const char *status);
 /* RELOADING=1 with MONOTONIC_USEC in the same datagram, as Type=notify-reload wants it too. */
 void notify_reloading(struct notify *notify);
 void notify_stopping(struct notify *notify, const char *status);
+/* Told only if it is another one than the last. */
 void notify_status(struct notify *notify, const char *status);
 
 #endif
