@@ -1,12 +1,18 @@
 /* Listening: addresses, ports, unix sockets, and who may hold them already. */
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -343,12 +349,55 @@ START_TEST(unix_socket_over_a_reload)
 }
 END_TEST
 
+/* A kernel without IPv6, as far as the server can tell: every other socket is made. */
+static void have_no_ipv6(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        _exit(124);
+}
+
+START_TEST(without_ipv6)
+{
+    struct server server;
+
+    if (BYTE_ORDER != LITTLE_ENDIAN && suite_skip("the filter is for little-endian machines"))
+        return;
+    server_start(&server, &(struct server_options){ .config = SERVER_CONTROL
+                                                    "listen = \"*:0\"\nworkers = 2\n",
+                                                    .prepare = have_no_ipv6 });
+    ck_assert_uint_eq(server.nurls, 1);
+    server_await(&server, 0, "no IPv6: \"\\*\" listens on IPv4 only");
+    ck_assert_uint_eq(client_get(text_replace(server.url, "0.0.0.0", "127.0.0.1"), "/hello", NULL),
+                      200);
+    server_reload(&server);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    /* Asked for by name, it is an error. */
+    server_spawn(&server,
+                 &(struct server_options){ .config = SERVER_CONTROL "listen = \"[::1]:0\"\n",
+                                           .prepare = have_no_ipv6 });
+    ck_assert_int_eq(server_wait(&server), 1);
+    server_await(&server, 0, "cannot bind \\[::1\\]:0: Address family not supported");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ports");
     TCase *tests = suite_case(suite, "ports");
 
     tcase_add_loop_test(tests, every_address_serves, 0, SUITE_ROWS(listen_rows));
+    tcase_add_test(tests, without_ipv6);
     tcase_add_test(tests, port_0_is_one_port_for_all_workers);
     tcase_add_loop_test(tests, port_from_the_environment, 0, SUITE_ROWS(port_rows));
     tcase_add_test(tests, port_0_from_the_environment_serves);
