@@ -164,10 +164,15 @@ const char *server_await_file(const struct server *server, const char *file, siz
         const char *line = text_find_line(text_read(path, mark, NULL), pattern);
         if (line != NULL)
             return line;
-        if (is_last_look)
-            ck_abort_msg("no line \"%s\" in %s, where there is:\n%s\non standard error:\n%s",
-                         pattern, file, text_read(path, mark, NULL),
-                         text_read(server->err, 0, NULL));
+        if (is_last_look) {
+            struct process process = server->process;
+            bool has_ended = process.handle >= 0 && process_has_ended(&process);
+            int status = has_ended ? process_wait(&process) : 0;
+            ck_abort_msg(
+                "no line \"%s\" in %s (%s %d), where there is:\n%s\non standard error:\n%s",
+                pattern, file, has_ended ? "ended:" : "runs:", status, text_read(path, mark, NULL),
+                text_read(server->err, 0, NULL));
+        }
         deadline_wait(&deadline);
     }
 }
