@@ -172,13 +172,17 @@ void scoreboard_request_text(char *text, size_t size, const struct scoreboard_re
         length = SCOREBOARD_HEAD;
     memcpy(head, request->head, length);
     struct slice line = { head, length };
-    const char *end = memchr(head, '\r', length);
+    while (line.length > 0 && (*line.data == '\r' || *line.data == '\n')) {
+        line.data++;
+        line.length--;
+    }
+    const char *end = memchr(line.data, '\r', line.length);
     if (!end)
-        end = memchr(head, '\n', length);
+        end = memchr(line.data, '\n', line.length);
     if (end)
-        line.length = (size_t)(end - head);
+        line.length = (size_t)(end - line.data);
     /* Without the version, as people write a request. */
-    if (line.length > 9 && memcmp(head + line.length - 9, " HTTP/1.", 8) == 0)
+    if (line.length > 9 && memcmp(line.data + line.length - 9, " HTTP/1.", 8) == 0)
         line.length -= 9;
     scoreboard_peer_text(peer, sizeof(peer), &from);
     snprintf(text, size, "%s from %s", log_quote(quoted, sizeof(quoted), line), peer);

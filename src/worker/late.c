@@ -59,6 +59,13 @@ static void done(struct exchange *exchange)
     conn_resume(conn);
 }
 
+static void answer(struct late *late)
+{
+    struct conns *conns = conns_of(late);
+    scoreboard_request_set(&conns->slot->answering, &late->serve.conn->peer, late->head);
+    serve_now(&late->serve);
+}
+
 static void on_time(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)loop;
@@ -66,8 +73,7 @@ static void on_time(struct ev_loop *loop, ev_timer *timer, int events)
     struct late *late = timer->data;
     struct conns *conns = conns_of(late);
     delist(late);
-    scoreboard_request_set(&conns->slot->answering, &late->serve.conn->peer, late->head);
-    serve_now(&late->serve);
+    answer(late);
     scoreboard_request_clear(&conns->slot->answering);
 }
 
@@ -111,13 +117,13 @@ void late_free(struct late *late)
 void late_begin(struct late *late)
 {
     const struct conf_route *route = late->serve.exchange.route;
-    const struct answer *answer = route ? route->answer : NULL;
-    if (late->serve.exchange.response || !answer || answer->delay == 0) {
-        serve_now(&late->serve);
+    const struct answer *prepared = route ? route->answer : NULL;
+    if (late->serve.exchange.response || !prepared || prepared->delay == 0) {
+        answer(late);
         return;
     }
     struct conns *conns = conns_of(late);
     enlist(late);
-    ev_timer_set(&late->timer, (double)answer->delay / 1e9, 0.);
+    ev_timer_set(&late->timer, (double)prepared->delay / 1e9, 0.);
     ev_timer_start(conns->loop, &late->timer);
 }
