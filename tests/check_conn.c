@@ -4,6 +4,7 @@
  */
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/tally.h"
 #include "support/client.h"
 #include "support/lone.h"
 #include "support/scratch.h"
@@ -401,6 +403,104 @@ START_TEST(test_slow)
 }
 END_TEST
 
+/* What a deadline waits for is there when it comes, but the deadline is seen first. */
+static const struct {
+    const char *sent, *then;
+    const char *outcome;
+} seen_rows[] = {
+    { "", GET, "200=Hello open" },
+    { "GET /hello HT", "TP/1.1\r\n" A, "200=Hello open" },
+    { GET, GET, "200=Hello open" },
+    { GET, GET "GET /hel", "200=Hello wait" },
+    { GET, "GET /hel", "wait" },
+    { POST "Content-Length: 5\r\n\r\n123", "45", "200=posted open" },
+    { POST "Content-Length: 5\r\n\r\n123", "45" GET, "200=posted 200=Hello open" },
+    { "POST /late HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n123", "45", "200=late open" },
+    { "POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n123", "45" GET,
+      "200=Hello open" },
+};
+
+START_TEST(test_seen)
+{
+    struct lone lone;
+    struct client client;
+    struct reply reply;
+    const char *sent = seen_rows[_i].sent;
+    lone_start(&lone, &(struct lone_options){ .config = CONFIG TIMEOUTS });
+    client_open(&client, lone.url);
+    client_send(&client, sent);
+    if (strcmp(sent, GET) == 0 || strncmp(sent, "POST /none", 10) == 0)
+        client_expect(&client, &reply, sent[0] == 'G' ? 200 : 404);
+    usleep(50000);
+    WAIT_FOR(atomic_load(&lone.slot->open) == 1 && atomic_load(&lone.slot->is_busy) == 0);
+    kill(lone.pid, SIGSTOP);
+    usleep(700000);
+    client_send(&client, seen_rows[_i].then);
+    usleep(10000);
+    kill(lone.pid, SIGCONT);
+    const char *end = check_replies(&client, seen_rows[_i].outcome);
+    ck_assert_uint_eq(lone_counters(&lone).timeouts, 0);
+    check_end(&client, end);
+    lone_leave(&lone);
+}
+END_TEST
+
+/* An empty line behind an answer is no request: the connection is idle, and stays so long. */
+START_TEST(test_blank)
+{
+    struct lone lone;
+    struct client client;
+    lone_start(&lone, &(struct lone_options){ .config = CONFIG TIMEOUTS,
+                                              .access_log = scratch_path("access") });
+    client_open(&client, lone.url);
+    client_send(&client, _i == 0 ? POST FIVE "\r\n" : POST FIVE);
+    int64_t start = clock_monotonic();
+    check_replies(&client, "200=posted open");
+    if (_i > 0)
+        client_send(&client, "\r\n");
+    usleep(100000);
+    ck_assert_uint_eq(atomic_load(&lone.slot->idle), 1);
+    if (_i == 2) {
+        client_send(&client, GET);
+        check_end(&client, check_replies(&client, "200=Hello open"));
+    } else {
+        ck_assert_msg(client_read_end(&client), "%s", client.fault);
+        unsigned took = milliseconds_since(start);
+        ck_assert_msg(took >= 500, "took %u ms", took);
+        client_close(&client);
+        WAIT_FOR(text_count_lines(scratch_read("access"), ".*") == 1);
+    }
+    lone_leave(&lone);
+}
+END_TEST
+
+/* Each answer is among the latencies, as soon as it is given; one that took long among the long
+ * ones. */
+START_TEST(test_latency)
+{
+    struct lone lone;
+    struct client client;
+    struct reply reply;
+    lone_start(&lone, &(struct lone_options){ .config = CONFIG TIMEOUTS });
+    client_open(&client, lone.url);
+    client_send(&client, _i == 0 ? "GET /" : _i == 1 ? POST "Content-Length: 5\r\n\r\n" : "GET /");
+    if (_i == 2) {
+        usleep(100000);
+        client_send(&client, "hello HTTP/1.1\r\n" A);
+    }
+    client_expect(&client, &reply, _i == 2 ? 200 : 408);
+    uint64_t count = 0;
+    WAIT_FOR(atomic_load(&lone.slot->is_busy) == 0);
+    for (int i = 0; i < TALLY_BUCKETS; i++)
+        count += atomic_load(&lone.tally->latency[i]);
+    ck_assert_uint_eq(count, 1);
+    uint64_t took = atomic_load(&lone.tally->latency_sum);
+    ck_assert_uint_ge(took, 90 * CLOCK_MILLISECOND);
+    client_close(&client);
+    lone_leave(&lone);
+}
+END_TEST
+
 #define LARGE_BYTES 900000
 #define LARGE_COUNT 7
 
@@ -549,6 +649,89 @@ START_TEST(test_limit_connections)
     client_close(&more);
     for (int i = 1; i < 4; i++)
         client_close(&clients[i]);
+    lone_leave(&lone);
+}
+END_TEST
+
+/* Who is to make room has just sent a request: that is answered. */
+START_TEST(test_limit_busy)
+{
+    struct lone lone;
+    struct client clients[2], more;
+    struct reply reply;
+    lone_start(&lone, &(struct lone_options){ .config = ROUTES "limits = { connections = 2 }\n" });
+    for (int i = 0; i < 2; i++) {
+        client_open(&clients[i], lone.url);
+        client_send(&clients[i], GET);
+        client_expect(&clients[i], &reply, 200);
+    }
+    WAIT_FOR(atomic_load(&lone.slot->idle) == 2 && atomic_load(&lone.slot->is_busy) == 0);
+    kill(lone.pid, SIGSTOP);
+    client_open(&more, lone.url);
+    client_send(&more, GET);
+    client_send(&clients[0], _i == 0 ? GET : LATE);
+    client_send(&clients[1], GET);
+    kill(lone.pid, SIGCONT);
+    client_expect(&more, &reply, 200);
+    client_expect(&clients[0], &reply, 200);
+    client_expect(&clients[1], &reply, 200);
+    WAIT_FOR(atomic_load(&lone.slot->is_busy) == 0);
+    ck_assert_uint_eq(atomic_load(&lone.slot->answering.length), 0);
+    client_close(&more);
+    client_close(&clients[0]);
+    client_close(&clients[1]);
+    lone_leave(&lone);
+}
+END_TEST
+
+/* Late answers that nobody waits for any more hold no place: 0: of connections, 1: of addresses. */
+START_TEST(test_limit_vain)
+{
+    struct lone lone;
+    struct client clients[3], more;
+    struct reply reply;
+    lone_start(&lone, &(struct lone_options){
+                          .config = _i == 0 ? ROUTES "limits = { connections = 3 }\n"
+                                            : ROUTES "limits = { per_address = 3 }\n" });
+    for (int i = 0; i < 3; i++) {
+        client_open(&clients[i], lone.url);
+        client_send_get(&clients[i], "/never");
+        client_end(&clients[i]);
+    }
+    WAIT_FOR(atomic_load(&lone.slot->waiting) == 3);
+    usleep(50000); /* so that the ends are seen */
+    client_open(&more, lone.url);
+    client_send(&more, GET);
+    client_expect(&more, &reply, 503); /* they do wait */
+    client_close(&more);
+    client_abort(&clients[0]);
+    client_abort(&clients[1]);
+    client_open(&more, lone.url);
+    check_end(&more, "open");
+    WAIT_FOR(atomic_load(&lone.slot->waiting) == 1);
+    client_abort(&clients[2]);
+    lone_leave(&lone);
+}
+END_TEST
+
+/* Those that were refused keep their time to read that. */
+START_TEST(test_limit_refused)
+{
+    struct lone lone;
+    struct client clients[7];
+    struct reply reply;
+    lone_start(&lone, &(struct lone_options){ .config = ROUTES "limits = { connections = 2 }\n" });
+    for (int i = 0; i < 7; i++) {
+        client_open(&clients[i], lone.url);
+        client_send_get(&clients[i], "/never");
+        if (i >= 2)
+            client_expect(&clients[i], &reply, 503);
+    }
+    WAIT_FOR(atomic_load(&lone.slot->is_busy) == 0);
+    ck_assert_uint_eq(atomic_load(&lone.slot->open), 7);
+    for (int i = 0; i < 7; i++)
+        client_abort(&clients[i]);
+    WAIT_FOR(atomic_load(&lone.slot->open) == 0);
     lone_leave(&lone);
 }
 END_TEST
@@ -702,11 +885,17 @@ int main(void)
     tcase_add_test(talk, test_access_log);
     TCase *slow = suite_case(suite, "slow");
     tcase_add_loop_test(slow, test_slow, 0, SUITE_ROWS(slow_rows));
+    tcase_add_loop_test(slow, test_seen, 0, SUITE_ROWS(seen_rows));
+    tcase_add_loop_test(slow, test_blank, 0, 3);
+    tcase_add_loop_test(slow, test_latency, 0, 3);
     tcase_add_test(slow, test_never_reads);
     tcase_add_test(slow, test_reads_slowly);
     tcase_add_test(slow, test_late);
     TCase *limits = suite_case(suite, "limits");
     tcase_add_test(limits, test_limit_connections);
+    tcase_add_loop_test(limits, test_limit_busy, 0, 2);
+    tcase_add_loop_test(limits, test_limit_vain, 0, 2);
+    tcase_add_test(limits, test_limit_refused);
     tcase_add_test(limits, test_limit_flood);
     tcase_add_test(limits, test_limit_per_address);
     tcase_add_test(limits, test_limit_requests);

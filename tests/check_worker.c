@@ -220,6 +220,30 @@ START_TEST(test_fault)
 END_TEST
 #endif
 
+#ifdef ENABLE_FAULTS
+/* Also when the request did not come in one piece, or not at the beginning. */
+START_TEST(test_fault_apart)
+{
+    struct lone lone;
+    struct client client;
+    char text[256];
+    lone_start(&lone, &(struct lone_options){ .config = FAULT("exit") });
+    client_open(&client, lone.url);
+    if (_i == 0) {
+        client_send(&client, "GET /fault HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n12");
+        usleep(50000);
+        client_send(&client, "345");
+    } else {
+        client_send(&client, "\r\nGET /fault HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    ck_assert_int_eq(lone_wait(&lone), 3);
+    scoreboard_request_text(text, sizeof text, &lone.slot->answering);
+    ck_assert_str_eq(text, text_format("GET /fault from 127.0.0.1:%u", client_port(&client)));
+    client_close(&client);
+}
+END_TEST
+#endif
+
 /* Signals that mean nothing to a worker. */
 START_TEST(test_ignored_signals)
 {
@@ -345,6 +369,94 @@ START_TEST(test_drain)
     ck_assert_msg(took >= drain_rows[_i].least, "%u ms", took);
     ck_assert_uint_lt(took, LONG / 2); /* nothing waited for the long deadline */
     ck_assert_uint_eq(lone_counters(&lone).cut, drain_rows[_i].cut);
+}
+END_TEST
+
+/*
+ * What has no request under way, or ends the one it has, after the moment at which a stop closes
+ * the idle ones, is not waited for either: 0: a body that was refused, 1: the same, but all of it
+ * comes, 2: one that goes on sending after its last answer, 3: a slow reader.
+ */
+START_TEST(test_idle_later)
+{
+    static const char *const sent[] = {
+        "POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345",
+        "POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345",
+        "BAD\r\n\r\n",
+        "GET /large HTTP/1.1\r\nHost: a\r\n\r\n",
+    };
+    struct lone lone;
+    struct client client;
+    struct reply reply;
+    int small = 65536;
+    const char *large = text_repeat("0123456789abcdef", 60000);
+    lone_start(&lone, &(struct lone_options){
+                          .config = text_format("routes = ( { path = \"/large\" text = \"%s\" } )\n"
+                                                "timeouts = { body = \"60s\" send = \"60s\" }\n",
+                                                large) });
+    client_open(&client, lone.url);
+    setsockopt(client.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    unsigned count = 0;
+    do { /* the slow reader: until one answer is not sent whole */
+        client_send(&client, sent[_i]);
+        count++;
+        WAIT_FOR(lone_counters(&lone).requests == count && atomic_load(&lone.slot->is_busy) == 0);
+    } while (_i == 3 && atomic_load(&lone.slot->idle) == 1);
+    if (_i < 3) {
+        client_expect(&client, &reply, _i == 2 ? 400 : 404);
+        ck_assert_int_eq(reply.is_last, _i == 2);
+    }
+    ck_assert_uint_eq(atomic_load(&lone.slot->idle), 0);
+    int64_t start = clock_monotonic();
+    lone_tell(&lone, CHANNEL_DRAIN, CHANNEL_DRAIN_STOP, LONG * CLOCK_MILLISECOND);
+    while (_i == 2 && !lone_has_ended(&lone) && milliseconds_since(start) < LONG / 2) {
+        client_send_bytes(&client, "x", 1);
+        usleep(100000);
+    }
+    usleep(_i == 1 ? 500000 : 1500000);
+    if (_i == 1)
+        client_send(&client, "67890");
+    for (unsigned i = 0; i < count && _i == 3; i++) {
+        client_expect(&client, &reply, 200);
+        ck_assert(!reply.is_last);
+        ck_assert_uint_eq(reply.body.length, strlen(large));
+    }
+    if (_i != 2)
+        ck_assert_msg(client_read_end(&client), "%s", client.fault);
+    client_close(&client);
+    ck_assert_int_eq(lone_wait(&lone), 0);
+    ck_assert_uint_lt(milliseconds_since(start), 10000);
+    ck_assert_uint_eq(lone_counters(&lone).cut, 0);
+}
+END_TEST
+
+/* A request is there when the deadline of a reload comes, which is seen first. */
+START_TEST(test_late_deadline)
+{
+    struct lone lone;
+    struct client client;
+    struct reply reply;
+    struct channel_message message;
+    lone_start(&lone, &(struct lone_options){ .config = ROUTES });
+    client_open(&client, lone.url);
+    if (_i == 0)
+        expect_hello(&client);
+    else
+        client_send(&client, PART);
+    WAIT_FOR(atomic_load(&lone.slot->open) == 1);
+    lone_tell(&lone, CHANNEL_DRAIN, CHANNEL_DRAIN_RELOAD, 300 * CLOCK_MILLISECOND);
+    lone_expect(&lone, CHANNEL_DRAINING, &message);
+    kill(lone.pid, SIGSTOP);
+    usleep(400000);
+    client_send(&client, _i == 0 ? GET : REST);
+    kill(lone.pid, SIGCONT);
+    client_expect(&client, &reply, 200);
+    ck_assert(reply.is_last);
+    ck_assert_msg(client_read_end(&client), "%s", client.fault);
+    client_close(&client);
+    ck_assert_int_eq(lone_wait(&lone), 0);
+    ck_assert_uint_eq(atomic_load(&lone.slot->answering.length), 0);
+    ck_assert_uint_eq(lone_counters(&lone).cut, 0);
 }
 END_TEST
 
@@ -751,6 +863,7 @@ int main(void)
 #ifdef ENABLE_FAULTS
     tcase_add_test(start, test_crashing_start);
     tcase_add_loop_test(start, test_fault, 0, SUITE_ROWS(fault_rows));
+    tcase_add_loop_test(start, test_fault_apart, 0, 2);
 #endif
     TCase *work = suite_case(suite, "work");
     tcase_add_test(work, test_take);
@@ -765,6 +878,8 @@ int main(void)
     tcase_add_loop_test(end, test_signal, 0, SUITE_ROWS(ending));
     tcase_add_loop_test(end, test_early_signal, 0, SUITE_ROWS(ending));
     tcase_add_loop_test(end, test_drain, 0, SUITE_ROWS(drain_rows));
+    tcase_add_loop_test(end, test_idle_later, 0, 4);
+    tcase_add_loop_test(end, test_late_deadline, 0, 2);
     tcase_add_loop_test(end, test_drain_again, 0, 3);
     tcase_add_loop_test(end, test_queue, 0, SUITE_ROWS(queue_rows));
     tcase_add_test(end, test_queue_order);

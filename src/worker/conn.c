@@ -226,6 +226,21 @@ static void await_room(struct conn *conn, bool is_moving)
     watch(conn, EV_WRITE);
 }
 
+/* Is it between requests? An empty line behind an answer begins none (RFC 9112, 2.2). */
+static bool is_idle(const struct conn *conn)
+{
+    const struct conn_held *held = conn->held;
+    return !conn->is_in_body &&
+           (!held || (!held->late && held->output.length == 0 && conn->answered > 0 &&
+                      slice_equal(buf_slice(&held->input), SLICE("\r\n"))));
+}
+
+/* Is there nothing of a request in it that has no answer yet? */
+static bool is_unasked(const struct conn *conn)
+{
+    return is_idle(conn) || (conn->is_in_body && !conn->held->late);
+}
+
 /* All is sent, and no more will be. A client that is still sending must not be reset before it
  * has read the answer (RFC 9112, 9.6); one that has never sent anything is owed none. */
 static void linger(struct conn *conn)
@@ -270,7 +285,7 @@ static void settle(struct conn *conn)
         conn_free(conn);
     } else if (has_output(conn)) {
         await_room(conn, is_moving);
-    } else if (conn->is_closing) {
+    } else if (conn->is_closing || (conn_conns(conn)->closes_idle && is_unasked(conn))) {
         linger(conn);
     } else if (is_waiting(conn)) {
         enter(conn, PHASE_WAIT, is_renewed);
@@ -278,11 +293,10 @@ static void settle(struct conn *conn)
     } else if (conn->is_in_body) {
         enter(conn, PHASE_BODY, is_renewed);
         watch(conn, EV_READ);
-    } else if (held) {
-        enter(conn, PHASE_HEADER, is_renewed);
-        watch(conn, EV_READ);
     } else {
-        if (!conn->is_fresh)
+        if (!is_idle(conn))
+            enter(conn, PHASE_HEADER, is_renewed);
+        else if (!conn->is_fresh)
             enter(conn, PHASE_IDLE, is_renewed);
         watch(conn, EV_READ);
     }
@@ -312,29 +326,38 @@ static void on_lingering(struct conn *conn)
         return;
     }
     conn->linger_left -= (uint32_t)length;
-    enter(conn, PHASE_LINGER, true);
+    enter(conn, PHASE_LINGER, !conns->closes_idle); /* nobody is waited for twice then */
+}
+
+/* Works on what has come. Whoever calls it settles the connection. */
+static enum stream_state receive(struct conn *conn)
+{
+    struct conns *conns = conn_conns(conn);
+    size_t length = CONNS_INPUT;
+    enum stream_state state = stream_receive(&conn->stream, conns->input, &length);
+    switch (state) {
+    case STREAM_OPEN:
+        conn->is_fresh = false;
+        advance(conn, (struct slice){ conns->input, length });
+        scoreboard_request_clear(&conns->slot->answering);
+        break;
+    case STREAM_AGAIN:
+        break;
+    case STREAM_ENDED:
+        conn->is_ended = true;
+        break;
+    case STREAM_BROKEN:
+        conn->is_broken = true;
+        break;
+    }
+    return state;
 }
 
 static void on_readable(struct conn *conn)
 {
-    struct conns *conns = conn_conns(conn);
-    do {
-        size_t length = CONNS_INPUT;
-        switch (stream_receive(&conn->stream, conns->input, &length)) {
-        case STREAM_OPEN:
-            conn->is_fresh = false;
-            advance(conn, (struct slice){ conns->input, length });
-            break;
-        case STREAM_AGAIN:
-            break;
-        case STREAM_ENDED:
-            conn->is_ended = true;
-            break;
-        case STREAM_BROKEN:
-            conn->is_broken = true;
-            break;
-        }
-    } while (stream_has_pending(&conn->stream) && is_able(conn) && !conn->is_ended);
+    do
+        receive(conn);
+    while (stream_has_pending(&conn->stream) && is_able(conn) && !conn->is_ended);
     settle(conn);
 }
 
@@ -342,7 +365,7 @@ static void on_io(struct ev_loop *loop, ev_io *io, int events)
 {
     (void)loop;
     struct conn *conn = (struct conn *)((char *)io - offsetof(struct conn, io));
-    struct conns *conns = conn_conns(conn);
+    const struct conns *conns = conn_conns(conn);
     if (conn->entry.phase == PHASE_LINGER)
         on_lingering(conn);
     else if (events & EV_WRITE)
@@ -354,9 +377,7 @@ static void on_io(struct ev_loop *loop, ev_io *io, int events)
 
 void conn_begin(struct conn *conn)
 {
-    struct conns *conns = conn_conns(conn);
     on_readable(conn);
-    scoreboard_request_clear(&conns->slot->answering);
 }
 
 /* Answers an error on top of the loop, and closes. */
@@ -367,6 +388,7 @@ static void end_with(struct conn *conn, unsigned status)
     conn->is_working = false;
     conn->is_closing = true;
     flush(conn);
+    count_batch(conn_conns(conn));
 }
 
 void conn_refuse(struct conn *conn, bool is_patient)
@@ -378,17 +400,20 @@ void conn_refuse(struct conn *conn, bool is_patient)
         conn_free(conn);
 }
 
-void conn_dismiss(struct conn *conn)
+bool conn_dismiss(struct conn *conn)
 {
-    struct conns *conns = conn_conns(conn);
-    size_t length = CONNS_INPUT;
-    if (stream_receive(&conn->stream, conns->input, &length) != STREAM_OPEN) {
+    conn->is_dismissed = true;
+    bool is_silent = receive(conn) != STREAM_OPEN;
+    if (is_silent && is_idle(conn))
         conn_free(conn);
-        return;
-    }
-    conn->is_fresh = false;
-    advance(conn, (struct slice){ conns->input, length });
-    settle(conn);
+    else
+        settle(conn);
+    return is_silent;
+}
+
+bool conn_is_vain(const struct conn *conn)
+{
+    return !ev_is_active(&conn->io) && stream_is_dead(&conn->stream);
 }
 
 /* The kernel says that there is room only when there is much of it; a slow client may read on
@@ -396,6 +421,17 @@ void conn_dismiss(struct conn *conn)
 static bool is_reading(const struct conn *conn)
 {
     return stream_unread(&conn->stream) < conn->unread;
+}
+
+/* A deadline may be seen before that which it waits for. Has that come? */
+static bool has_come(struct conn *conn)
+{
+    enum phase phase = conn->entry.phase;
+    if (phase != PHASE_HEADER && phase != PHASE_BODY && phase != PHASE_IDLE)
+        return false;
+    receive(conn);
+    return conn->is_renewed || conn->is_closing || is_over(conn) ||
+           (phase == PHASE_BODY && !conn->is_in_body) || (phase == PHASE_IDLE && !is_idle(conn));
 }
 
 void conn_expire(struct conn *conn)
@@ -408,6 +444,10 @@ void conn_expire(struct conn *conn)
     }
     if (phase == PHASE_SEND && is_reading(conn)) {
         await_room(conn, true);
+        return;
+    }
+    if (has_come(conn)) {
+        settle(conn);
         return;
     }
     scoreboard_add(&conns->slot->counters.timeouts, 1);

@@ -58,6 +58,7 @@ struct conn {
     bool is_moving : 1;    /* the kernel took bytes since it was settled last */
     bool is_in_body : 1;   /* what comes next is the body of a request */
     bool is_working : 1;   /* its input is being worked on, further up the stack */
+    bool is_dismissed : 1; /* its next answer is its last */
     bool is_closing : 1;   /* to be closed when all is sent */
     bool is_ended : 1;     /* the peer sends no more */
     bool is_broken : 1;    /* to be dropped: reset, or no memory */
@@ -87,8 +88,12 @@ void conn_expire(struct conn *conn);
 /* Answers 503 and closes. One that is_patient gives the peer time to read it. May free it. */
 void conn_refuse(struct conn *conn, bool is_patient);
 
-/* Ends one that waits for a request, unless that has come just now. May free it. */
-void conn_dismiss(struct conn *conn);
+/* Ends one that waits for a request, or answers that if it has come just now, and it is the last.
+ * Returns whether nothing had come. May free it. */
+bool conn_dismiss(struct conn *conn);
+
+/* Waits for a late answer that nobody will read any more, which the loop does not see. */
+bool conn_is_vain(const struct conn *conn);
 
 /* Where answers go. */
 struct buf *conn_output(struct conn *conn);

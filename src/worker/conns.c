@@ -13,6 +13,9 @@
 /* Connections that are told 503 and may take their time to read it. */
 #define REFUSED_MOST 64
 
+/* Late answers that are looked at to make room. */
+#define VAIN_MOST 64
+
 /* Memory of the output buffer that is kept after a large answer. */
 #define OUTPUT_KEPT (256 * 1024)
 
@@ -118,19 +121,47 @@ void conns_fini(struct conns *conns)
     conns->input = NULL;
 }
 
+/* Drops late answers for those that have reset their connection meanwhile, looking at some in
+ * turn. Returns whether there were any. */
+static bool drop_vain(struct conns *conns)
+{
+    bool is_found = false;
+    unsigned count = conns->phases.lists[PHASE_WAIT].count;
+    for (unsigned i = 0; i < VAIN_MOST && i < count; i++) {
+        struct phase_entry *entry = phase_first(&conns->phases, PHASE_WAIT);
+        if (conn_is_vain(conn_of(entry))) {
+            conn_free(conn_of(entry));
+            is_found = true;
+        } else {
+            phase_enter(&conns->phases, entry, PHASE_WAIT, conns->now);
+        }
+    }
+    return is_found;
+}
+
+/* Who has its last answer already; those that were refused do not count anyway. */
+static struct phase_entry *first_done(struct conns *conns)
+{
+    struct phase_entry *entry = phase_first(&conns->phases, PHASE_LINGER);
+    while (entry && conn_of(entry)->is_refused)
+        entry = phase_next(&conns->phases, entry);
+    return entry;
+}
+
 /* At the limit those make room that are owed nothing: who has its last answer already, then who
- * has been idle longest. */
+ * has been idle longest, then who does not wait any more. */
 static bool make_room(struct conns *conns)
 {
     while (conns->share > 0 && conns->open - conns->refused >= conns->share) {
-        struct phase_entry *entry = phase_first(&conns->phases, PHASE_LINGER);
-        if (!entry) {
-            entry = phase_first(&conns->phases, PHASE_IDLE);
-            if (!entry)
-                return false;
-            scoreboard_add(&conns->slot->counters.refused, 1);
+        struct phase_entry *entry = first_done(conns);
+        if (entry) {
+            conn_free(conn_of(entry));
+        } else if ((entry = phase_first(&conns->phases, PHASE_IDLE))) {
+            if (conn_dismiss(conn_of(entry)))
+                scoreboard_add(&conns->slot->counters.refused, 1);
+        } else if (!drop_vain(conns)) {
+            return false;
         }
-        conn_free(conn_of(entry));
     }
     return true;
 }
@@ -141,7 +172,11 @@ static const char *admit(struct conns *conns, const struct scoreboard_peer *peer
     if (conns->share_per_address > 0) {
         switch (peers_add(&conns->peers, peer, conns->share_per_address)) {
         case PEERS_LIMIT:
-            return "limits.per_address";
+            drop_vain(conns);
+            if (peers_add(&conns->peers, peer, conns->share_per_address) != PEERS_COUNTED)
+                return "limits.per_address";
+            *is_counted = true;
+            break;
         case PEERS_FAILED:
             return "the memory for limits.per_address";
         case PEERS_COUNTED:
@@ -229,12 +264,13 @@ void conns_drain(struct conns *conns)
 
 void conns_close_idle(struct conns *conns)
 {
+    static const enum phase phases[] = { PHASE_IDLE, PHASE_HEADER, PHASE_BODY };
     struct phase_entry *entry, *next;
-    while ((entry = phase_first(&conns->phases, PHASE_IDLE)))
-        conn_dismiss(conn_of(entry));
-    for (entry = phase_first(&conns->phases, PHASE_HEADER); entry; entry = next) {
-        next = phase_next(&conns->phases, entry);
-        if (conn_of(entry)->is_fresh)
+    conns->closes_idle = true;
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+        for (entry = phase_first(&conns->phases, phases[i]); entry; entry = next) {
+            next = phase_next(&conns->phases, entry);
             conn_dismiss(conn_of(entry));
+        }
     }
 }

@@ -70,6 +70,7 @@ struct conns {
     unsigned refused; /* of them, those that only get a 503 */
     unsigned waiting; /* late answers */
     unsigned answers; /* given in this batch, whose latency is not yet counted */
+    bool closes_idle; /* who has no request under way does not stay */
     struct log_limit limit;
 };
 
@@ -91,7 +92,8 @@ void conns_rest(struct conns *conns);
 /* From now on each answer is the last of its connection. */
 void conns_drain(struct conns *conns);
 
-/* Closes what waits for a request and has sent nothing of it. */
+/* Closes what waits for a request and has sent nothing of it, now and from now on. What has come
+ * is answered. */
 void conns_close_idle(struct conns *conns);
 
 /* Drops all connections; those that were being answered are counted as cut. */

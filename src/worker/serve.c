@@ -74,14 +74,15 @@ static void log_answer(const struct serve *serve, unsigned status, size_t body)
     access_add(access, &entry);
 }
 
-/* By route and latency. An answer that waited has its own latency, the others of a batch share
- * one, taken when it was written: a clock is not read for each. */
+/* By route and latency. An answer that was waited for, or whose request did not come in one piece,
+ * has its own latency; the others of a batch share one, taken when it was written: a clock is not
+ * read for each. */
 static void count_in_tally(const struct serve *serve, unsigned status)
 {
     struct conns *conns = conn_conns(serve->conn);
     const struct conf_route *route = serve->exchange.route;
     tally_response(conns->tally, route ? (size_t)(route - conns->routes) : conns->nroutes, status);
-    if (serve == &conns->serve)
+    if (serve == &conns->serve && serve->began == conns->now)
         conns->answers++;
     else
         tally_latency(conns->tally, clock_monotonic() - serve->began, 1);
@@ -107,8 +108,8 @@ static bool is_last(const struct serve *serve)
     const struct conns *conns = conn_conns(serve->conn);
     const struct request *request = serve->exchange.request;
     int64_t limit = conns->conf->limits.requests;
-    return serve->closes || !request || !request->is_persistent || conns->context.is_draining ||
-           (limit > 0 && serve->conn->answered + 1 >= limit);
+    return serve->closes || serve->conn->is_dismissed || !request || !request->is_persistent ||
+           conns->context.is_draining || (limit > 0 && serve->conn->answered + 1 >= limit);
 }
 
 void serve_write(struct serve *serve)
@@ -284,7 +285,7 @@ size_t serve_head(struct conn *conn, struct slice bytes)
     struct conns *conns = conn_conns(conn);
     struct conn_held *held = conn->held;
     struct request_scan fresh = { 0 }, *scan = held ? &held->scan : &fresh;
-    int64_t began = scan->position > 0 ? held->began : conns->now;
+    int64_t began = scan->position > scan->line ? held->began : conns->now;
 
     scoreboard_request_set(&conns->slot->answering, &conn->peer, bytes);
     switch (request_feed(&conns->request, scan, bytes, &conns->head_limits)) {

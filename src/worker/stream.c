@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -42,6 +43,12 @@ size_t stream_unread(const struct stream *stream)
 {
     int bytes = 0;
     return ioctl(stream->fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
+}
+
+bool stream_is_dead(const struct stream *stream)
+{
+    struct pollfd look = { .fd = stream->fd };
+    return poll(&look, 1, 0) == 1 && look.revents & (POLLERR | POLLHUP);
 }
 
 void stream_shutdown(struct stream *stream)

@@ -82,6 +82,7 @@ static void leave_if_empty(struct worker *worker)
 
 static void cut(struct worker *worker)
 {
+    conns_close_idle(&worker->conns);
     conns_cut(&worker->conns);
     leave_if_empty(worker);
 }

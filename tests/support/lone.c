@@ -18,6 +18,7 @@
 
 #include "answer/answer.h"
 #include "base/clock.h"
+#include "base/tally.h"
 #include "conf/conf.h"
 #include "support/scratch.h"
 #include "support/suite.h"
@@ -86,6 +87,7 @@ _Noreturn static void become(const struct lone *lone, const struct lone_options 
         .conf = lone->conf,
         .scoreboard = lone->scoreboard,
         .mine = lone->slot,
+        .tally = options->is_admin ? NULL : lone->tally,
         .sockets = sockets,
         .nsockets = lone->nsockets,
         .channel = channel,
@@ -117,10 +119,12 @@ _Noreturn static void become(const struct lone *lone, const struct lone_options 
 
 void lone_spawn(struct lone *lone, const struct lone_options *options)
 {
-    int ends[2], scoreboard_fd;
+    int ends[2], scoreboard_fd, tally_fd;
     *lone = (struct lone){ .watchdog = -1, .conf = load(options->config) };
     lone->scoreboard = scoreboard_new(&scoreboard_fd);
     ck_assert(lone->scoreboard != NULL);
+    lone->tally = tally_new(lone->conf->nroutes, &tally_fd);
+    ck_assert(lone->tally != NULL);
     lone->slot = scoreboard_take(lone->scoreboard, SCOREBOARD_WORKER);
     atomic_store(&lone->scoreboard->master.is_ready, 1);
     if (options->unix_path)

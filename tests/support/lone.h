@@ -38,6 +38,7 @@ struct lone {
     struct conf *conf;
     struct scoreboard *scoreboard;
     struct scoreboard_slot *slot;
+    struct tally *tally;
     int watchdog;
     int sockets[LONE_SOCKETS]; /* the master's copies */
     unsigned nsockets;
