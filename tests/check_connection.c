@@ -9,42 +9,11 @@
 #include "support/client.h"
 #include "support/json.h"
 #include "support/server.h"
+#include "support/site.h"
 #include "support/suite.h"
 #include "support/text.h"
 
-#define H "Host: a\r\n"
-#define GET "GET /hello HTTP/1.1\r\n" H "\r\n"
-#define ROUTES                                                  \
-    "routes = ( { path = \"/hello\" text = \"Hello\" },\n"      \
-    "{ path = \"/slow\" text = \"Slow\" delay = \"500ms\" },\n" \
-    "{ path = \"/never\" text = \"Never\" delay = \"1h\" },\n"  \
-    "{ path = \"/post\" text = \"Post\" methods = [ \"POST\" ] } )\n"
-
-static void start(struct server *server, const char *more)
-{
-    server_start(server,
-                 &(struct server_options){ .config = text_format(SERVER_BASE ROUTES "%s", more) });
-}
-
-static double counter(const struct server *server, const char *name)
-{
-    return json_number(json_get(server_status(server), name));
-}
-
 /* Pipelines. */
-
-struct sender {
-    struct client *client;
-    const char *text;
-    size_t length;
-};
-
-static void *send_all(void *argument)
-{
-    struct sender *sender = argument;
-
-    return client_send_bytes(sender->client, sender->text, sender->length) ? sender : NULL;
-}
 
 START_TEST(ten_thousand_in_a_pipeline)
 {
@@ -54,11 +23,11 @@ START_TEST(ten_thousand_in_a_pipeline)
     pthread_t thread;
     void *sent;
 
-    start(&server, "workers = 1\n");
+    site_start(&server, "workers = 1\n");
     client_open(&client, server.url);
     const char *text = text_repeat(GET, 10000);
-    struct sender sender = { &client, text, strlen(text) };
-    ck_assert_int_eq(pthread_create(&thread, NULL, send_all, &sender), 0);
+    struct site_sender sender = { &client, text, strlen(text) };
+    ck_assert_int_eq(pthread_create(&thread, NULL, site_send, &sender), 0);
     for (int i = 0; i < 10000; i++) {
         client_expect(&client, &reply, 200);
         ck_assert(slice_equal(reply.body, SLICE("Hello")) && !reply.is_last);
@@ -67,7 +36,7 @@ START_TEST(ten_thousand_in_a_pipeline)
     ck_assert_ptr_nonnull(sent);
     ck_assert(client_is_silent(&client));
     client_close(&client);
-    ck_assert(counter(&server, "requests") == 10000);
+    ck_assert(site_counter(&server, "requests") == 10000);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
 END_TEST
@@ -78,7 +47,7 @@ START_TEST(pipeline_then_half_close)
     struct client client;
     struct reply reply;
 
-    start(&server, "workers = 1\n");
+    site_start(&server, "workers = 1\n");
     client_open(&client, server.url);
     client_send(&client, text_repeat(GET, 100));
     client_end(&client);
@@ -96,7 +65,7 @@ START_TEST(late_answer_after_a_half_close)
     struct client client;
     struct reply reply;
 
-    start(&server, "workers = 1\n");
+    site_start(&server, "workers = 1\n");
     client_open(&client, server.url);
     client_send(&client, "GET /slow HTTP/1.1\r\n" H "\r\n");
     client_end(&client);
@@ -114,7 +83,7 @@ START_TEST(late_answers_hold_nobody_up)
     struct client late[50];
     struct server server;
 
-    start(&server, "workers = 1\n");
+    site_start(&server, "workers = 1\n");
     for (int i = 0; i < SUITE_ROWS(late); i++) {
         client_open(&late[i], server.url);
         client_send_get(&late[i], "/never");
@@ -137,7 +106,7 @@ START_TEST(late_answers_to_nobody)
     struct client late[50];
     struct server server;
 
-    start(&server, "workers = 1\n");
+    site_start(&server, "workers = 1\n");
     pid_t worker = server_worker(&server, 1);
     for (int i = 0; i < SUITE_ROWS(late); i++) {
         client_open(&late[i], server.url);
@@ -146,7 +115,7 @@ START_TEST(late_answers_to_nobody)
     /* Some go away in order, some do not. */
     for (int i = 0; i < SUITE_ROWS(late); i++)
         (i % 2 == 0 ? client_close : client_abort)(&late[i]);
-    WAIT_FOR(counter(&server, "connections_accepted") == SUITE_ROWS(late));
+    WAIT_FOR(site_counter(&server, "connections_accepted") == SUITE_ROWS(late));
     WAIT_FOR(json_number(json_get(json_at(json_get(server_status(&server), "children"), 0),
                                   "connections")) == 0);
     ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
@@ -161,7 +130,7 @@ START_TEST(continue_is_asked_for)
     struct client client;
     struct reply reply;
 
-    start(&server, "workers = 1\n");
+    site_start(&server, "workers = 1\n");
     client_open(&client, server.url);
     client_send(&client, "POST /post HTTP/1.1\r\n" H "Expect: 100-continue\r\n"
                          "Content-Length: 3\r\n\r\n");
@@ -184,7 +153,7 @@ START_TEST(body_at_the_limit)
     struct client client;
     struct reply reply;
 
-    start(&server, "workers = 1\nlimits = { body = \"100k\" }\n");
+    site_start(&server, "workers = 1\nlimits = { body = \"100k\" }\n");
     for (int more = 0; more < 2; more++) {
         size_t length = 100 * 1024 + (size_t)more;
         client_open(&client, server.url);
@@ -205,7 +174,7 @@ START_TEST(admin_serves_health_alone)
 {
     struct server server;
 
-    start(&server, "workers = 1\n" SERVER_ADMIN);
+    site_start(&server, "workers = 1\n" SERVER_ADMIN);
     const char *admin = server_admin(&server);
     ck_assert_uint_eq(client_get(admin, "/healthz", NULL), 200);
     ck_assert_uint_eq(client_get(admin, "/readyz", NULL), 200);
@@ -226,7 +195,8 @@ START_TEST(not_ready_while_stopping)
     struct reply reply;
     const char *body;
 
-    start(&server, "workers = 1\n" SERVER_ADMIN "timeouts = { header = \"1h\" drain = \"1h\" }\n");
+    site_start(&server,
+               "workers = 1\n" SERVER_ADMIN "timeouts = { header = \"1h\" drain = \"1h\" }\n");
     const char *admin = server_admin(&server);
     client_open(&client, server.url);
     client_send(&client, GET "GET /hello HTTP/1.1\r\nHo");

@@ -8,29 +8,11 @@
 #include "support/client.h"
 #include "support/json.h"
 #include "support/server.h"
+#include "support/site.h"
 #include "support/suite.h"
 #include "support/text.h"
 
 #define SPAN "[0-9]+(\\.[0-9]+)? (ms|s)"
-#define ROUTES                                             \
-    "routes = ( { path = \"/hello\" text = \"Hello\" },\n" \
-    "{ path = \"/never\" text = \"Never\" delay = \"1h\" }%s )\n"
-#define FAULT ",\n{ path = \"/crash\" fault = \"%s\" }"
-
-static void start(struct server *server, const char *routes, const char *more)
-{
-    server_start(server, &(struct server_options){
-                             .config = text_format(SERVER_BASE "%s%s",
-                                                   text_replace(ROUTES, "%s", routes), more) });
-}
-
-/* Waits for another process in the place of this one, which answers. */
-static void await_successor(const struct server *server, unsigned worker, pid_t dead)
-{
-    WAIT_FOR(server_worker(server, worker) > 0 && server_worker(server, worker) != dead);
-    WAIT_FOR(client_get(server->url, "/hello", NULL) == 200);
-}
-
 /* Killed from outside. */
 
 static const struct {
@@ -50,11 +32,11 @@ START_TEST(killed_worker_is_replaced)
 {
     struct server server;
 
-    start(&server, "", "workers = 2\n");
+    site_start_faulty(&server, "", "workers = 2\n");
     pid_t pid = server_worker(&server, 1), other = server_worker(&server, 2);
     ck_assert_int_eq(kill(pid, kill_rows[_i].signal), 0);
     server_await(&server, 0, text_format("worker 1 \\(pid %d\\).* %s", pid, kill_rows[_i].line));
-    await_successor(&server, 1, pid);
+    site_await_successor(&server, 1, pid);
     ck_assert_int_eq(server_worker(&server, 2), other);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
@@ -67,7 +49,7 @@ START_TEST(nobody_who_waits_is_lost)
     struct server server;
     struct reply reply;
 
-    start(&server, "", "workers = 1\n");
+    site_start_faulty(&server, "", "workers = 1\n");
     for (int round = 0; round < 3; round++) {
         pid_t pid = server_worker(&server, 1);
         ck_assert_int_eq(kill(pid, SIGKILL), 0);
@@ -80,7 +62,7 @@ START_TEST(nobody_who_waits_is_lost)
             client_expect(&clients[i], &reply, 200);
             client_close(&clients[i]);
         }
-        await_successor(&server, 1, pid);
+        site_await_successor(&server, 1, pid);
     }
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
@@ -92,7 +74,7 @@ START_TEST(waiting_requests_are_named)
     struct server server;
     struct reply reply;
 
-    start(&server, "", "workers = 1\n");
+    site_start_faulty(&server, "", "workers = 1\n");
     for (int i = 0; i < 3; i++) {
         client_open(&clients[i], server.url);
         client_send(&clients[i], text_format("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -119,16 +101,16 @@ START_TEST(repeated_deaths_back_off)
     struct server server;
     pid_t pid = 0;
 
-    start(&server, "", "workers = 2\n");
+    site_start_faulty(&server, "", "workers = 2\n");
     for (int i = 0; i < 3; i++) {
-        await_successor(&server, 1, pid);
+        site_await_successor(&server, 1, pid);
         pid = server_worker(&server, 1);
         ck_assert_int_eq(kill(pid, SIGKILL), 0);
     }
     server_await(&server, 0, "worker 1 .*; restarting in 0 ms$");
     server_await(&server, 0, "worker 1 .*; restarting in 100 ms$");
     server_await(&server, 0, "worker 1 .*; restarting in 200 ms$");
-    await_successor(&server, 1, pid);
+    site_await_successor(&server, 1, pid);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
 END_TEST
@@ -137,10 +119,10 @@ START_TEST(deaths_show_in_the_status)
 {
     struct server server;
 
-    start(&server, "", "workers = 1\n");
+    site_start_faulty(&server, "", "workers = 1\n");
     pid_t pid = server_worker(&server, 1);
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
-    await_successor(&server, 1, pid);
+    site_await_successor(&server, 1, pid);
     const struct json *worker = json_at(json_get(server_status(&server), "children"), 0);
     ck_assert(json_number(json_get(worker, "restarts")) == 1);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
@@ -167,8 +149,8 @@ START_TEST(fault_is_named_and_survived)
 
     if (suite_lacks_faults())
         return;
-    start(&server, text_format(FAULT, fault_rows[_i].fault),
-          "workers = 2\ntimeouts = { watchdog = \"1s\" }\n");
+    site_start_faulty(&server, text_format(FAULT, fault_rows[_i].fault),
+                      "workers = 2\ntimeouts = { watchdog = \"1s\" }\n");
     pid_t pids[] = { server_worker(&server, 1), server_worker(&server, 2) };
     client_open(&client, server.url);
     client_send(&client, "GET /crash?\x1b[31m\"x\\ HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -183,7 +165,7 @@ START_TEST(fault_is_named_and_survived)
                     ", answering GET /crash\\?a=%%1b from 127\\.0\\.0\\.1:%u; restarting in 0 ms$",
                     server.pid, fault_rows[_i].line, port));
     unsigned worker = (unsigned)atoi(text_extract(line, "worker ([12])"));
-    await_successor(&server, worker, pids[worker - 1]);
+    site_await_successor(&server, worker, pids[worker - 1]);
     ck_assert_int_eq(server_worker(&server, 3 - worker), pids[2 - worker]);
     ck_assert_msg(client_read_end(&client) || strstr(client.fault, "reset") != NULL, "%s",
                   client.fault);
@@ -198,7 +180,7 @@ START_TEST(hostile_request_is_escaped_in_the_log)
     struct server server;
     struct client client;
 
-    start(&server, "", "workers = 1\n");
+    site_start_faulty(&server, "", "workers = 1\n");
     client_open(&client, server.url);
     client_send(&client, "GET /never?\"\\\xc3\xa9 HTTP/1.1\r\nHost: a\r\n\r\n");
     struct reply reply;
@@ -240,7 +222,7 @@ START_TEST(master_killed)
     struct client client;
     struct reply reply;
 
-    start(&server, "", SERVER_ADMIN "workers = 2\n");
+    site_start_faulty(&server, "", SERVER_ADMIN "workers = 2\n");
     client_open(&client, server.url);
     client_send_get(&client, "/hello");
     client_expect(&client, &reply, 200);
@@ -278,7 +260,8 @@ START_TEST(master_killed_while_a_worker_is_stuck)
 
     if (suite_lacks_faults())
         return;
-    start(&server, text_format(FAULT, faults[_i]), "workers = 2\ntimeouts = { watchdog = 0 }\n");
+    site_start_faulty(&server, text_format(FAULT, faults[_i]),
+                      "workers = 2\ntimeouts = { watchdog = 0 }\n");
     client_open(&client, server.url);
     client_send_get(&client, "/hello");
     client_expect(&client, &reply, 200);
@@ -295,7 +278,7 @@ START_TEST(master_killed_while_a_request_is_in_flight)
     struct client client;
     struct reply reply;
 
-    start(&server, "", "workers = 1\ntimeouts = { header = \"1h\" drain = \"1h\" }\n");
+    site_start_faulty(&server, "", "workers = 1\ntimeouts = { header = \"1h\" drain = \"1h\" }\n");
     client_open(&client, server.url);
     client_send(&client, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\nGET /hello HTTP/1.1\r\nHo");
     client_expect(&client, &reply, 200);

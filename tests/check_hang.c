@@ -6,27 +6,9 @@
 
 #include "support/client.h"
 #include "support/server.h"
+#include "support/site.h"
 #include "support/suite.h"
 #include "support/text.h"
-
-#define ROUTES                                             \
-    "routes = ( { path = \"/hello\" text = \"Hello\" },\n" \
-    "{ path = \"/never\" text = \"Never\" delay = \"1h\" }%s )\n"
-#define FAULT ",\n{ path = \"/crash\" fault = \"%s\" }"
-
-static void start(struct server *server, const char *routes, const char *more)
-{
-    server_start(server, &(struct server_options){
-                             .config = text_format(SERVER_BASE "%s%s",
-                                                   text_replace(ROUTES, "%s", routes), more) });
-}
-
-/* Waits for another process in the place of this one, which answers. */
-static void await_successor(const struct server *server, unsigned worker, pid_t dead)
-{
-    WAIT_FOR(server_worker(server, worker) > 0 && server_worker(server, worker) != dead);
-    WAIT_FOR(client_get(server->url, "/hello", NULL) == 200);
-}
 
 /* Hangs, seen from beside. */
 
@@ -37,7 +19,8 @@ START_TEST(sibling_serves_while_one_is_stuck)
 
     if (suite_lacks_faults())
         return;
-    start(&server, text_format(FAULT, "loop"), "workers = 2\ntimeouts = { watchdog = \"2s\" }\n");
+    site_start_faulty(&server, text_format(FAULT, "loop"),
+                      "workers = 2\ntimeouts = { watchdog = \"2s\" }\n");
     client_open(&client, server.url);
     client_send_get(&client, "/crash");
     /* Whichever queue they come to, they are answered. */
@@ -56,8 +39,8 @@ START_TEST(admin_answers_while_the_only_worker_is_stuck)
 
     if (suite_lacks_faults())
         return;
-    start(&server, text_format(FAULT, "loop"),
-          SERVER_ADMIN "workers = 1\ntimeouts = { watchdog = 0 }\n");
+    site_start_faulty(&server, text_format(FAULT, "loop"),
+                      SERVER_ADMIN "workers = 1\ntimeouts = { watchdog = 0 }\n");
     const char *admin = server_admin(&server);
     client_open(&client, server.url);
     client_send_get(&client, "/crash");
@@ -69,7 +52,7 @@ START_TEST(admin_answers_while_the_only_worker_is_stuck)
     }
     ck_assert_int_eq(kill(worker, SIGKILL), 0);
     client_close(&client);
-    await_successor(&server, 1, worker);
+    site_await_successor(&server, 1, worker);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
 END_TEST
@@ -78,7 +61,7 @@ START_TEST(admin_is_replaced)
 {
     struct server server;
 
-    start(&server, "", SERVER_ADMIN "workers = 1\n");
+    site_start_faulty(&server, "", SERVER_ADMIN "workers = 1\n");
     const char *admin = server_admin(&server);
     pid_t pid = (pid_t)atoi(text_extract(server_await(&server, 0, "admin \\(pid"), "pid ([0-9]+)"));
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
@@ -92,11 +75,11 @@ START_TEST(stopped_worker_is_replaced)
 {
     struct server server;
 
-    start(&server, "", "workers = 2\ntimeouts = { watchdog = \"1s\" }\n");
+    site_start_faulty(&server, "", "workers = 2\ntimeouts = { watchdog = \"1s\" }\n");
     pid_t pid = server_worker(&server, 1);
     ck_assert_int_eq(kill(pid, SIGSTOP), 0);
     server_await(&server, 0, text_format("worker 1 \\(pid %d\\) .*SIGKILL", pid));
-    await_successor(&server, 1, pid);
+    site_await_successor(&server, 1, pid);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
 END_TEST
@@ -105,7 +88,7 @@ START_TEST(worker_stopped_for_a_moment_is_kept)
 {
     struct server server;
 
-    start(&server, "", "workers = 1\ntimeouts = { watchdog = \"1h\" }\n");
+    site_start_faulty(&server, "", "workers = 1\ntimeouts = { watchdog = \"1h\" }\n");
     pid_t pid = server_worker(&server, 1);
     ck_assert_int_eq(kill(pid, SIGSTOP), 0);
     server_await(&server, 0, "stopped");
@@ -123,8 +106,8 @@ START_TEST(stuck_worker_is_killed_for_a_stop)
 
     if (suite_lacks_faults())
         return;
-    start(&server, text_format(FAULT, "loop"),
-          "workers = 1\ntimeouts = { watchdog = 0 drain = \"100ms\" }\n");
+    site_start_faulty(&server, text_format(FAULT, "loop"),
+                      "workers = 1\ntimeouts = { watchdog = 0 drain = \"100ms\" }\n");
     client_open(&client, server.url);
     client_send_get(&client, "/crash");
     WAIT_FOR(text_matches(process_status(server_worker(&server, 1), "State"), "^R"));

@@ -9,40 +9,9 @@
 #include "support/client.h"
 #include "support/json.h"
 #include "support/server.h"
+#include "support/site.h"
 #include "support/suite.h"
 #include "support/text.h"
-
-#define H "Host: a\r\n"
-#define GET "GET /hello HTTP/1.1\r\n" H "\r\n"
-#define ROUTES                                                  \
-    "routes = ( { path = \"/hello\" text = \"Hello\" },\n"      \
-    "{ path = \"/slow\" text = \"Slow\" delay = \"500ms\" },\n" \
-    "{ path = \"/never\" text = \"Never\" delay = \"1h\" },\n"  \
-    "{ path = \"/post\" text = \"Post\" methods = [ \"POST\" ] } )\n"
-
-static void start(struct server *server, const char *more)
-{
-    server_start(server,
-                 &(struct server_options){ .config = text_format(SERVER_BASE ROUTES "%s", more) });
-}
-
-static double counter(const struct server *server, const char *name)
-{
-    return json_number(json_get(server_status(server), name));
-}
-
-struct sender {
-    struct client *client;
-    const char *text;
-    size_t length;
-};
-
-static void *send_all(void *argument)
-{
-    struct sender *sender = argument;
-
-    return client_send_bytes(sender->client, sender->text, sender->length) ? sender : NULL;
-}
 
 /* Deadlines. What is sent, and the status that comes before the end; 0: none. */
 
@@ -66,7 +35,8 @@ START_TEST(deadlines)
     struct client client;
     struct reply reply;
 
-    start(&server, text_format("workers = 1\ntimeouts = { %s }\n", deadline_rows[_i].timeouts));
+    site_start(&server,
+               text_format("workers = 1\ntimeouts = { %s }\n", deadline_rows[_i].timeouts));
     client_open(&client, server.url);
     client_send(&client, deadline_rows[_i].request);
     if (deadline_rows[_i].status != 0)
@@ -74,7 +44,7 @@ START_TEST(deadlines)
     ck_assert_msg(client_read_end(&client), "%s", client.fault);
     client_close(&client);
     if (deadline_rows[_i].status != 200)
-        ck_assert(counter(&server, "timeouts") == 1);
+        ck_assert(site_counter(&server, "timeouts") == 1);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
 END_TEST
@@ -87,7 +57,7 @@ START_TEST(trickled_head_is_ended)
     struct client client;
     struct reply reply;
 
-    start(&server, "workers = 1\ntimeouts = { header = \"500ms\" idle = \"1h\" }\n");
+    site_start(&server, "workers = 1\ntimeouts = { header = \"500ms\" idle = \"1h\" }\n");
     client_open(&client, server.url);
     client_send(&client, "GET /hello HTTP/1.1\r\nA: ");
     while (client_is_silent(&client) && deadline_wait(&deadline))
@@ -104,12 +74,12 @@ START_TEST(client_that_does_not_read_is_ended)
     struct client client;
     pthread_t thread;
 
-    start(&server, "workers = 1\ntimeouts = { send = \"500ms\" }\n");
+    site_start(&server, "workers = 1\ntimeouts = { send = \"500ms\" }\n");
     client_open(&client, server.url);
     const char *text = text_repeat(GET, 100000);
-    struct sender sender = { &client, text, strlen(text) };
-    ck_assert_int_eq(pthread_create(&thread, NULL, send_all, &sender), 0);
-    WAIT_FOR(counter(&server, "timeouts") == 1);
+    struct site_sender sender = { &client, text, strlen(text) };
+    ck_assert_int_eq(pthread_create(&thread, NULL, site_send, &sender), 0);
+    WAIT_FOR(site_counter(&server, "timeouts") == 1);
     ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
     shutdown(client.fd, SHUT_RDWR);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
@@ -128,9 +98,9 @@ START_TEST(connections_are_limited)
     struct server server;
     struct reply reply;
 
-    start(&server, text_format("workers = 1\nlimits = { %s }\n"
-                               "timeouts = { header = \"1h\" }\n",
-                               limit_rows[_i]));
+    site_start(&server, text_format("workers = 1\nlimits = { %s }\n"
+                                    "timeouts = { header = \"1h\" }\n",
+                                    limit_rows[_i]));
     for (int i = 0; i < 3; i++) {
         client_open(&clients[i], server.url);
         client_send(&clients[i], GET "GET /hello HTTP/1.1\r\nHo");
@@ -141,7 +111,7 @@ START_TEST(connections_are_limited)
     ck_assert(reply.is_last);
     ck_assert_msg(client_read_end(&other), "%s", other.fault);
     client_close(&other);
-    ck_assert(counter(&server, "refused") == 1);
+    ck_assert(site_counter(&server, "refused") == 1);
     server_await(&server, 0, text_extract(limit_rows[_i], "^([a-z_]+)"));
     /* The others go on, and one that leaves makes room. */
     client_send(&clients[1], "st: a\r\n\r\n");
@@ -161,7 +131,7 @@ START_TEST(idle_connections_make_room)
     struct server server;
     struct reply reply;
 
-    start(&server, "workers = 1\nlimits = { connections = 3 }\n");
+    site_start(&server, "workers = 1\nlimits = { connections = 3 }\n");
     for (int i = 0; i < 4; i++) {
         client_open(&clients[i], server.url);
         client_send_get(&clients[i], "/hello");
@@ -184,7 +154,7 @@ START_TEST(requests_of_a_connection_are_limited)
     struct client client;
     struct reply reply;
 
-    start(&server, "workers = 1\nlimits = { requests = 3 }\n");
+    site_start(&server, "workers = 1\nlimits = { requests = 3 }\n");
     client_open(&client, server.url);
     client_send(&client, GET GET GET GET);
     for (int i = 0; i < 3; i++) {
@@ -204,7 +174,7 @@ START_TEST(refusal_is_not_lost_in_a_reset)
     struct client client;
     struct reply reply;
 
-    start(&server, "workers = 1\nlimits = { body = \"1k\" }\n");
+    site_start(&server, "workers = 1\nlimits = { body = \"1k\" }\n");
     for (int i = 0; i < 50; i++) {
         client_open(&client, server.url);
         client_send(&client, "POST /post HTTP/1.1\r\n" H "Content-Length: 60000\r\n\r\n");
