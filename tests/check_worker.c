@@ -664,8 +664,27 @@ START_TEST(test_blocked_log)
     client_open(&client, lone.url);
     for (int i = 0; i < 3000; i++)
         expect_hello(&client);
+
+    /* What was lost is told when the log is opened anew, and at the end. */
+    struct channel_message message = {
+        .kind = CHANNEL_LOGS,
+        .argument = CHANNEL_LOG_MAIN | CHANNEL_LOG_ACCESS,
+        .nfds = 2,
+        .fds = { open(scratch_path("log.2"), O_WRONLY | O_CREAT | O_APPEND, 0644),
+                 open("/dev/full", O_WRONLY | O_APPEND) },
+    };
+    ck_assert_int_eq(channel_send(lone.channel, &message), 0);
+    lone_expect(&lone, CHANNEL_REOPENED, &message);
+    const char *log = scratch_read("log.2");
+    ck_assert_msg(text_count_lines(log, "more lines about the access log were swallowed") == 1,
+                  "%s", log);
+    ck_assert(text_count_lines(log, "access log: [0-9]+ lines were dropped in all") == 1);
+    for (int i = 0; i < 7; i++)
+        expect_hello(&client);
     client_close(&client);
     lone_leave(&lone);
+    log = scratch_read("log.2");
+    ck_assert_msg(text_count_lines(log, "access log: 7 lines were dropped in all") == 1, "%s", log);
 }
 END_TEST
 

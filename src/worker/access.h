@@ -34,6 +34,7 @@ struct access {
     time_t second; /* what `stamp` says */
     char stamp[40];
     struct log_limit limit;
+    uint64_t dropped; /* lines, not yet told */
 };
 
 /* What is known of an answer; what is not is empty, and logged as "-". */
@@ -49,9 +50,10 @@ struct access_entry {
 /* Takes over the sink, which may be off. -1: ENOMEM. */
 int access_init(struct access *access, struct sink sink, enum conf_access_format format,
                 unsigned worker, uint64_t generation);
+/* The same is said then. */
 void access_fini(struct access *access);
 
-/* Writes what is collected to the old sink, and takes over the new one. -1: ENOMEM. */
+/* Writes what is collected to the old sink, says in the log what that lost, and takes over the new one. -1: ENOMEM. */
 int access_set_sink(struct access *access, struct sink sink);
 
 static inline bool access_is_on(const struct access *access)

@@ -153,20 +153,32 @@ static void on_signal(struct ev_loop *loop, ev_io *io, int events)
     drain(worker, CHANNEL_DRAIN_STOP, true, worker->heritage->conf->timeouts.drain);
 }
 
+/* A descriptor that cannot be a log is not kept. */
+static int adopt(struct sink *sink, int fd)
+{
+    if (sink_adopt(sink, fd) == 0)
+        return 0;
+    log_error("cannot take over a log: %s", strerror(errno));
+    fd_close(&fd);
+    return -1;
+}
+
 static void take_logs(struct worker *worker, const struct channel_message *message)
 {
     unsigned next = 0;
     struct sink sink;
     if (message->argument & CHANNEL_LOG_MAIN && next < message->nfds) {
         int fd = message->fds[next++];
-        if (sink_adopt(&sink, fd) == 0)
+        if (adopt(&sink, fd) == 0)
             log_set_sink(sink, log_is_journal(fd));
     }
     if (message->argument & CHANNEL_LOG_ACCESS && next < message->nfds) {
-        if (sink_adopt(&sink, message->fds[next++]) == 0 &&
+        if (adopt(&sink, message->fds[next++]) == 0 &&
             access_set_sink(&worker->conns.access, sink) == -1)
             log_error("out of memory: the access log is off");
     }
+    while (next < message->nfds)
+        fd_close(&(int){ message->fds[next++] });
     tell(worker, CHANNEL_REOPENED);
 }
 
