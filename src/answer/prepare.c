@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/grammar.h"
 #include "http/status.h"
 
 int prepare_no_memory(const struct conf_route *route, struct conf_error *error)
@@ -27,24 +28,71 @@ static int check_refused(const struct conf_route *route, unsigned refused, struc
                             route->kind->key);
 }
 
-/* type "/" subtype, with or without parameters (RFC 9110, 8.3.1). */
+/* Skips a token, at least one character; NULL where there is none. */
+static const char *skip_token(const char *at, const char *end)
+{
+    const char *next = at ? grammar_skip(at, end, GRAMMAR_TOKEN) : at;
+    return next == at ? NULL : next;
+}
+
+static const char *skip_char(const char *at, const char *end, char c)
+{
+    return at && at < end && *at == c ? at + 1 : NULL;
+}
+
+static const char *skip_blanks(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\t'))
+        at++;
+    return at;
+}
+
+/* RFC 9110, 5.6.4. */
+static const char *skip_quoted(const char *at, const char *end)
+{
+    for (at = skip_char(at, end, '"'); at && at < end; at++) {
+        if (*at == '"')
+            return at + 1;
+        if (*at == '\\')
+            at++;
+        if (at == end || !grammar_is(*at, GRAMMAR_VALUE))
+            return NULL;
+    }
+    return NULL;
+}
+
+/* type "/" subtype *( OWS ";" OWS name "=" value ) (RFC 9110, 5.6.6, 8.3.1). */
+static bool is_media_type(struct slice type)
+{
+    const char *end = type.data + type.length;
+    const char *at = skip_token(skip_char(skip_token(type.data, end), end, '/'), end);
+    while (at && at < end) {
+        at = skip_char(skip_blanks(at, end), end, ';');
+        at = at ? skip_char(skip_token(skip_blanks(at, end), end), end, '=') : NULL;
+        if (at)
+            at = at < end && *at == '"' ? skip_quoted(at, end) : skip_token(at, end);
+    }
+    return at != NULL;
+}
+
 static int check_type(const struct conf_route *route, struct conf_error *error)
 {
     if (!route->type)
         return 0;
-    size_t slash = strcspn(route->type, "/");
-    const char *fault = response_field_fault(SLICE("X-Type"), slice_of(route->type));
-    if (!fault && slash > 0 && route->type[slash] && route->type[slash + 1])
+    if (is_media_type(slice_of(route->type)))
         return 0;
     return conf_route_error(error, route,
                             "type must be a media type, such as \"text/html; charset=utf-8\"");
 }
 
-static int check_headers(const struct conf_route *route, struct conf_error *error)
+static int check_headers(const struct conf_route *route, unsigned status, struct conf_error *error)
 {
+    bool is_challenge = false;
     for (size_t i = 0; i < route->nheaders; i++) {
         const struct conf_field *field = &route->headers[i];
         const char *fault = response_field_fault(slice_of(field->name), slice_of(field->value));
+        is_challenge =
+            is_challenge || slice_equal_nocase(slice_of(field->name), SLICE("WWW-Authenticate"));
         if (!fault && slice_equal_nocase(slice_of(field->name), SLICE("Content-Type")))
             fault = "\"type\" sets it";
         else if (!fault && slice_equal_nocase(slice_of(field->name), SLICE("Location")) &&
@@ -53,17 +101,22 @@ static int check_headers(const struct conf_route *route, struct conf_error *erro
         if (fault)
             return conf_route_error(error, route, "headers: %s: %s", field->name, fault);
     }
+    if (status == 401 && !is_challenge) /* RFC 9110, 15.5.2 */
+        return conf_route_error(error, route,
+                                "status 401 needs a challenge: headers = "
+                                "{ WWW-Authenticate = \"Basic realm=\\\"NAME\\\"\" }");
     return 0;
 }
 
-static int find_methods(const struct conf_route *route, method_set *methods,
+static int find_methods(const struct conf_route *route, method_set fallback, method_set *methods,
                         struct conf_error *error)
 {
+    method_set named = 0;
     *methods = METHOD_BIT(METHOD_OPTIONS);
     if (!route->methods)
-        *methods |= METHOD_BIT(METHOD_GET);
+        *methods |= fallback ? fallback : METHOD_BIT(METHOD_GET);
     else if (route->nmethods == 0)
-        return conf_route_error(error, route, "methods names none: leave it out for GET and HEAD");
+        return conf_route_error(error, route, "methods names none: leave it out for the default");
     for (size_t i = 0; route->methods && i < route->nmethods; i++) {
         enum method method = method_find(slice_of(route->methods[i]));
         switch (method) {
@@ -74,7 +127,10 @@ static int find_methods(const struct conf_route *route, method_set *methods,
         case METHOD_DELETE:
         case METHOD_OPTIONS:
         case METHOD_PATCH:
-            *methods |= METHOD_BIT(method);
+            if (named & METHOD_BIT(method))
+                return conf_route_error(error, route, "methods: \"%s\" stands there twice",
+                                        route->methods[i]);
+            named |= METHOD_BIT(method);
             break;
         default:
             return conf_route_error(error, route,
@@ -83,6 +139,7 @@ static int find_methods(const struct conf_route *route, method_set *methods,
                                     route->methods[i]);
         }
     }
+    *methods |= named;
     if (*methods & METHOD_BIT(METHOD_GET))
         *methods |= METHOD_BIT(METHOD_HEAD);
     return 0;
@@ -90,7 +147,7 @@ static int find_methods(const struct conf_route *route, method_set *methods,
 
 /* The field lines of the fixed response. What `plan` adds comes last: kinds rely on it. */
 static char *render_fields(const struct conf_route *route, const struct prepare_plan *plan,
-                           size_t *length)
+                           method_set methods, size_t *length)
 {
     struct buf text = { 0 };
     int failed = 0;
@@ -99,6 +156,11 @@ static char *render_fields(const struct conf_route *route, const struct prepare_
         failed |= buf_printf(&text, "Content-Type: %s\r\n", type);
     for (size_t i = 0; i < route->nheaders; i++)
         failed |= buf_printf(&text, "%s: %s\r\n", route->headers[i].name, route->headers[i].value);
+    if (plan->status == 405) { /* RFC 9110, 15.5.6 */
+        char names[128];
+        method_set_text(names, sizeof names, methods);
+        failed |= buf_printf(&text, "Allow: %s\r\n", names);
+    }
     failed |= buf_add_slice(&text, plan->fields);
     if (failed || !buf_string(&text)) {
         buf_fini(&text);
@@ -140,7 +202,7 @@ static int render(struct answer *answer, const struct conf_route *route,
                   const struct prepare_plan *plan)
 {
     size_t length = 0;
-    answer->fields = render_fields(route, plan, &length);
+    answer->fields = render_fields(route, plan, answer->methods, &length);
     if (!answer->fields)
         return -1;
     answer->fixed.status = plan->status;
@@ -156,7 +218,8 @@ int prepare_answer(struct conf_route *route, const struct prepare_plan *plan,
 {
     method_set methods;
     if (check_refused(route, plan->refused, error) == -1 || check_type(route, error) == -1 ||
-        check_headers(route, error) == -1 || find_methods(route, &methods, error) == -1)
+        check_headers(route, plan->status, error) == -1 ||
+        find_methods(route, plan->methods, &methods, error) == -1)
         return -1;
 
     struct answer *answer = calloc(1, sizeof *answer);

@@ -21,6 +21,7 @@ struct prepare_plan {
     const struct answer_kind *kind;
     unsigned refused;    /* bits of enum prepare_refuse */
     unsigned status;     /* of the fixed response */
+    method_set methods;  /* allowed when the route names none; 0: GET */
     const char *type;    /* Content-Type when the route sets none; NULL: none */
     struct slice fields; /* further field lines, behind those of the route */
     struct slice body;   /* outlives the answer */

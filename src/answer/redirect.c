@@ -7,6 +7,7 @@
 
 #include "answer/prepare.h"
 #include "conf/schema.h"
+#include "http/grammar.h"
 #include "http/request.h"
 #include "http/status.h"
 
@@ -24,6 +25,11 @@ static const struct schema_row rows[] = {
     },
 };
 
+/* A method goes along, with 307 and 308 (RFC 9110, 15.4.8). */
+#define METHODS                                                                  \
+    (METHOD_BIT(METHOD_GET) | METHOD_BIT(METHOD_POST) | METHOD_BIT(METHOD_PUT) | \
+     METHOD_BIT(METHOD_PATCH) | METHOD_BIT(METHOD_DELETE))
+
 /* Characters of a URI (RFC 3986, 2), percent signs with two digits. */
 static bool is_uri(const char *text)
 {
@@ -37,12 +43,15 @@ static bool is_uri(const char *text)
     return true;
 }
 
-static bool is_absolute(const char *target)
+/* The authority of an absolute URL; data is NULL when it is none. */
+static struct slice authority_of(const char *target)
 {
     size_t scheme = strncasecmp(target, "https://", 8) == 0  ? 8
                     : strncasecmp(target, "http://", 7) == 0 ? 7
                                                              : 0;
-    return scheme > 0 && strcspn(target + scheme, "/?#") > 0;
+    if (scheme == 0)
+        return (struct slice){ NULL, 0 };
+    return (struct slice){ target + scheme, strcspn(target + scheme, "/?#") };
 }
 
 static const char *target_fault(const char *target)
@@ -52,8 +61,13 @@ static const char *target_fault(const char *target)
     /* RFC 3986, 4.2: two slashes begin with a host. */
     if (target[0] == '/' && target[1] == '/')
         return "begins with two slashes, which names another host: write http:// or https://";
-    if (target[0] != '/' && !is_absolute(target))
+    struct slice authority = authority_of(target);
+    if (target[0] != '/' && authority.length == 0)
         return "must be a path (\"/hello\") or a URL (\"https://example.org/\")";
+    if (authority.data && grammar_authority_fault(authority, false))
+        return "has no valid host and port";
+    if (strchr(target, '#') != strrchr(target, '#'))
+        return "has more than one #: write %23";
     return NULL;
 }
 
@@ -70,6 +84,7 @@ static int render(struct conf_route *route, const char *target, unsigned status,
             .kind = &redirect_kind,
             .refused = PREPARE_NO_TYPE,
             .status = status,
+            .methods = METHODS,
             .type = "text/plain",
             .fields = buf_slice(&location),
             .body = buf_slice(&body),

@@ -51,14 +51,20 @@ static int prepare_server(struct conns *conns)
     method_set methods = METHOD_BIT(METHOD_OPTIONS);
     for (size_t i = 0; i < conns->nroutes; i++)
         methods |= ((const struct answer *)conns->routes[i].answer)->methods;
-    const char *prefix = "Allow: ";
+    const char *prefix = "Content-Type: text/plain\r\nAllow: ";
+    size_t type = SLICE("Content-Type: text/plain\r\n").length;
     memcpy(conns->allow, prefix, strlen(prefix));
     size_t length = strlen(prefix);
     length += method_set_text(conns->allow + length, sizeof conns->allow - length - 2, methods);
     memcpy(conns->allow + length, "\r\n", 2);
-    struct slice allow = { conns->allow, length + 2 };
+    struct slice not_allowed = { conns->allow, length + 2 };
+    struct slice allow = { conns->allow + type, not_allowed.length - type };
     conns->options = (struct response){ .status = 204, .fields = allow };
-    conns->not_allowed = (struct response){ .status = 405, .fields = allow };
+    conns->not_allowed = (struct response){
+        .status = 405,
+        .fields = not_allowed,
+        .body = SLICE("405 Method Not Allowed\n"),
+    };
     if (response_prepare(&conns->options) == -1)
         return -1;
     return response_prepare(&conns->not_allowed);
