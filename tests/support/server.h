@@ -18,7 +18,7 @@
 /* The keys that nearly every configuration begins with. */
 #define SERVER_CONTROL "control = \"hayate.control\"\n"
 #define SERVER_BASE "listen = [ \"127.0.0.1:0\" ]\n" SERVER_CONTROL
-/* Another address than the listener's: the same text twice is refused. */
+/* Another address than that of the listener, to tell them apart. */
 #define SERVER_ADMIN "admin = { listen = [ \"127.0.0.2:0\" ] }\n"
 
 #define SERVER_URLS 8
