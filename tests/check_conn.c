@@ -670,10 +670,10 @@ START_TEST(test_limit_busy)
     }
     WAIT_FOR(atomic_load(&lone.slot->idle) == 2 && atomic_load(&lone.slot->is_busy) == 0);
     kill(lone.pid, SIGSTOP);
-    client_open(&more, lone.url);
-    client_send(&more, GET);
     client_send(&clients[0], _i == 0 ? GET : LATE);
     client_send(&clients[1], GET);
+    client_open(&more, lone.url); /* the loop sees this first */
+    client_send(&more, GET);
     kill(lone.pid, SIGCONT);
     client_expect(&more, &reply, 200);
     client_expect(&clients[0], &reply, 200);
