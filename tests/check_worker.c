@@ -446,6 +446,7 @@ START_TEST(test_late_deadline)
     WAIT_FOR(atomic_load(&lone.slot->open) == 1);
     lone_tell(&lone, CHANNEL_DRAIN, CHANNEL_DRAIN_RELOAD, 300 * CLOCK_MILLISECOND);
     lone_expect(&lone, CHANNEL_DRAINING, &message);
+    WAIT_FOR(atomic_load(&lone.slot->is_busy) == 0); /* the deadline is set */
     kill(lone.pid, SIGSTOP);
     usleep(400000);
     client_send(&client, _i == 0 ? GET : REST);
