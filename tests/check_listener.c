@@ -400,6 +400,9 @@ START_TEST(connections_of_workers_are_no_conflict)
     kill(worker, SIGKILL);
     waitpid(worker, NULL, 0);
     ck_assert_msg(result == 0, "%s", error.text);
+    listener_set_free(&two);
+    if (_i == 0)
+        listener_set_free(&one);
 }
 END_TEST
 
@@ -413,7 +416,9 @@ START_TEST(what_cannot_be_asked_is_not_replaced)
     if (suite_lacks_root())
         return;
     make_path(path, text);
-    ck_assert_int_eq(chmod(dirname(strdup(path)), 0777), 0);
+    char folder[64];
+    strcpy(folder, path);
+    ck_assert_int_eq(chmod(dirname(folder), 0777), 0);
     strcpy(address.sun_path, path);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);

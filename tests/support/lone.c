@@ -237,3 +237,19 @@ struct scoreboard_sums lone_counters(const struct lone *lone)
     scoreboard_read_counters(&lone->slot->counters, &sums);
     return sums;
 }
+
+bool lone_freeze(struct lone *lone, const struct scoreboard_sums *before)
+{
+    siginfo_t info;
+
+    ck_assert_int_eq(kill(lone->pid, SIGSTOP), 0);
+    ck_assert_int_eq(waitid(P_PID, (id_t)lone->pid, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
+    if (info.si_code != CLD_STOPPED)
+        return false;
+    ck_assert_int_eq(waitid(P_PID, (id_t)lone->pid, &info, WSTOPPED), 0);
+    struct scoreboard_sums now = lone_counters(lone);
+    if (now.timeouts == before->timeouts && now.cut == before->cut)
+        return true;
+    kill(lone->pid, SIGCONT);
+    return false;
+}

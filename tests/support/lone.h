@@ -74,6 +74,13 @@ void lone_leave(struct lone *lone);
 /* Does it run under valgrind or the sanitizers? Memory and the like then tell nothing. */
 bool lone_is_instrumented(void);
 
+/*
+ * Stops it with SIGSTOP, and returns when it has stopped. False, and it runs again, when it has
+ * counted more timeouts or cuts than `before`, or has ended: on a slow machine a deadline of the
+ * test may have passed, and the test sets it up anew.
+ */
+bool lone_freeze(struct lone *lone, const struct scoreboard_sums *before);
+
 /* Its counters now. */
 struct scoreboard_sums lone_counters(const struct lone *lone);
 
