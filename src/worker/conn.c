@@ -1,3 +1,5 @@
+/* Longer than most: one state machine, whose parts make sense only side by side. */
+
 #include "worker/conn.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* Longer than most: one life from fork to exit, told in order. */
+
 #include "worker/worker.h"
 
 #include <errno.h>
