@@ -192,6 +192,32 @@ START_TEST(launcher_does_not_matter)
 }
 END_TEST
 
+/* A worker's own first request goes to none that depends on others: readiness is 503 till then. */
+START_TEST(readiness_may_come_first)
+{
+    static const char *const routes[] = {
+        "{ path = \"/readyz\" health = \"ready\" }",
+        "{ path = \"/readyz\" health = \"ready\" }, { path = \"/hello\" text = \"Hello\" }",
+        "{ path = \"/late\" text = \"x\" delay = \"4s\" }, { path = \"/readyz\" health = \"ready\" "
+        "}",
+        "{ path = \"/post\" text = \"x\" methods = \"POST\" }, { path = \"/readyz\" health = "
+        "\"ready\" }",
+    };
+    struct server server;
+
+    server_start(&server, &(struct server_options){
+                              .config = text_format(SERVER_BASE "workers = 1\nroutes = ( %s )\n",
+                                                    routes[_i]) });
+    ck_assert_uint_eq(client_get(server.url, "/readyz", NULL), 200);
+    /* Nor must it keep a successor from starting when nobody serves. */
+    pid_t worker = server_worker(&server, 1);
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    WAIT_FOR(server_worker(&server, 1) > 0 && server_worker(&server, 1) != worker);
+    ck_assert_uint_eq(client_get(server.url, "/readyz", NULL), 200);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
 static void limit_descriptors_hard(void)
 {
     struct rlimit limit = { 100, 100 };
@@ -338,6 +364,7 @@ int main(void)
     tcase_add_loop_test(tests, start_line, 0, 3);
     tcase_add_test(tests, every_line_has_the_form);
     tcase_add_loop_test(tests, launcher_does_not_matter, 0, SUITE_ROWS(launcher_rows));
+    tcase_add_loop_test(tests, readiness_may_come_first, 0, 4);
     tcase_add_test(tests, hard_limit_of_descriptors_lowers_connections);
     tcase_add_test(tests, auto_workers_follow_the_affinity);
     tcase_add_test(tests, built_in_defaults);

@@ -50,7 +50,8 @@ struct answer {
     method_set methods;          /* allowed, GET implies HEAD, OPTIONS always */
     struct response options;     /* 204 with Allow */
     struct response not_allowed; /* 405 with Allow */
-    bool is_harmless;      /* fit for a worker's own first request: GET of an exact path, at once */
+    bool is_harmless;      /* fit for a worker's own first request: GET of an exact path, at once,
+                              with a status that never changes */
     bool is_late;          /* its exchanges outlive `serve`, and wait for `delay` before it */
     struct response fixed; /* for kinds whose answer never changes */
     /* What the responses above point into. */

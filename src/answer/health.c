@@ -35,7 +35,12 @@ static int prepare(struct conf_route *route, struct conf_error *error)
         .fields = SLICE("Cache-Control: no-store\r\n"),
         .body = options->probe == HEALTH_LIVE ? SLICE("ok\n") : SLICE("ready\n"),
     };
-    return prepare_answer(route, &plan, error);
+    if (prepare_answer(route, &plan, error) == -1)
+        return -1;
+    /* "ready" is 503 until a worker serves, which comes after a worker's own first request. */
+    struct answer *answer = route->answer;
+    answer->is_harmless = answer->is_harmless && options->probe == HEALTH_LIVE;
+    return 0;
 }
 
 /* The master may be writing the reason at this moment: copy first, then trust nothing in it. */

@@ -134,6 +134,8 @@ static int parse_options(struct parsed *parsed, int argc, char **argv)
             parsed->is_check = true;
             break;
         case OPTION_CONTROL:
+            if (*optarg == '\0')
+                return command_fail(COMMAND_USAGE, "--control wants the path of a socket");
             parsed->options.control = optarg;
             break;
         case OPTION_JSON:
@@ -174,7 +176,7 @@ static int dispatch(const struct parsed *parsed, int argc, char **argv)
         if (optind < argc)
             return command_fail(COMMAND_USAGE, "%s: too many arguments: \"%s\"", name,
                                 argv[optind]);
-        if (options.overrides[0] && !commands[i].reads_config)
+        if (options.overrides[0] && (!commands[i].reads_config || options.is_running))
             return command_fail(COMMAND_USAGE, "-o goes with run, check, config and probe; the "
                                                "running server keeps those it was started with");
         if (options.control && commands[i].reads_config && !options.is_running)

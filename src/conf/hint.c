@@ -1,6 +1,7 @@
 #include "conf/hint.h"
 
 #include <string.h>
+#include <strings.h>
 
 #define LENGTH_MAX 32
 
@@ -49,6 +50,9 @@ void hint_consider(struct hint *hint, const char *wrong, const char *candidate, 
     /* A third of the letters wrong is another word. */
     unsigned most = (unsigned)(wrong_length < 3 ? 0 : wrong_length < 6 ? 1 : wrong_length / 3);
     unsigned found = distance(wrong, wrong_length, candidate, length);
+    /* The beginning of a word is near it. */
+    if (wrong_length >= 3 && found > most && strncasecmp(wrong, candidate, wrong_length) == 0)
+        found = most;
     if (found <= most && (!hint->best || found < hint->distance))
         *hint = (struct hint){ shown, found };
 }
