@@ -17,12 +17,6 @@ int fd_ensure_standard(void)
     return 0;
 }
 
-int fd_set_nonblocking(int fd)
-{
-    int flags = fcntl(fd, F_GETFL);
-    return flags == -1 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-}
-
 void fd_close(int *fd)
 {
     int saved = errno;

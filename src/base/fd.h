@@ -12,8 +12,6 @@
  */
 int fd_ensure_standard(void);
 
-int fd_set_nonblocking(int fd);
-
 /* Closes *fd unless it is -1, and sets it to -1; errno is kept. */
 void fd_close(int *fd);
 

@@ -8,7 +8,7 @@
  * through buf_add_escaped or log_quote besides. To the journal (recognised by JOURNAL_STREAM) each
  * line carries its priority.
  *
- * The only file statics of the program live here: a process has one log.
+ * The log is a file static: a process has one, as it has one title and one start.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -85,7 +85,7 @@ void log_limit_end(struct log_limit *limit, enum log_level level, const char *wh
 /* Escapes what a client sent into `text` (always NUL-terminated, cut to fit); returns `text`. */
 const char *log_quote(char *text, size_t size, struct slice from_client);
 
-/* "pid" or a format error at start-up: writes an error line and exits with `status`. */
+/* For start-up alone: writes an error line and exits with `status`. */
 _Noreturn void log_fatal(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

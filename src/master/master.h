@@ -80,7 +80,7 @@ void master_crash(struct master *master, const char *text);
 /* A child wrote to its channel, or closed it. */
 void master_child_message(struct child *child);
 
-/* Nothing of this master is left that a child needs: for a generation that ended. */
+/* One line for the service manager: generation, workers, a reload that failed. Returns `text`. */
 const char *master_status_line(const struct master *master, char *text, size_t size);
 
 /*

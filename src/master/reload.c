@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -18,7 +19,6 @@
 #include "master/notify.h"
 #include "master/stop.h"
 
-#define EXIT_CONFIG 78
 /* How long a reload waits for old children to close their listening sockets. */
 #define CLOSE_DEADLINE 1.
 #define EXEC_AT_MOST (10 * CLOCK_MILLISECOND)
@@ -80,7 +80,7 @@ static bool begin(struct master *master)
     struct generation_error error;
     struct conf *conf = conf_load(&request, &why);
     if (!conf) {
-        fail(master, EXIT_CONFIG, why.text);
+        fail(master, EX_CONFIG, why.text);
         return false;
     }
     if (!master->current)

@@ -23,6 +23,11 @@ struct row {
     char request[SCOREBOARD_TEXT * 2];
 };
 
+static const char *role_of(unsigned worker)
+{
+    return scoreboard_role_names[worker ? SCOREBOARD_WORKER : SCOREBOARD_ADMIN];
+}
+
 static const char *state_of(const struct child *child)
 {
     return child->is_stopped                      ? "stopped"
@@ -36,7 +41,7 @@ static void read_row(struct row *row, const struct child *child)
 {
     const struct scoreboard_slot *slot = child->slot;
     *row = (struct row){
-        .role = child->worker ? "worker" : "admin",
+        .role = role_of(child->worker),
         .state = state_of(child),
         .worker = child->worker,
         .pid = (int)child->pid,
@@ -254,7 +259,7 @@ static void json_children(struct buf *out, const struct master *master)
         buf_printf(out,
                    "%s{\"role\":\"%s\",\"worker\":%u,\"pid\":null,\"generation\":%" PRIu64
                    ",\"state\":\"waiting\",\"restarts\":%u,\"delay_seconds\":%.3f}",
-                   is_first ? "" : ",", member->worker ? "worker" : "admin", member->worker,
+                   is_first ? "" : ",", role_of(member->worker), member->worker,
                    master->current->number, member->roster.restarts,
                    (double)member->roster.delay / 1e9);
         is_first = false;

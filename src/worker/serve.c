@@ -199,24 +199,37 @@ static bool decide(struct serve *serve)
     return !is_allowed || request->expects_other;
 }
 
+/* Begins the body of the request, of which `rest` is there; *used of that belongs to it. */
+static enum body_result begin_body(const struct serve *serve, struct body *body, struct slice rest,
+                                   size_t *used)
+{
+    const struct conns *conns = conn_conns(serve->conn);
+    enum body_result result =
+        body_start(body, serve->exchange.request, (uint64_t)conns->conf->limits.body);
+    *used = 0;
+    return result == BODY_MORE && rest.length > 0 ? body_feed(body, rest, used) : result;
+}
+
+/* What is missing of it comes next on this connection. */
+static void await_body(struct conn *conn, const struct body *body)
+{
+    conn->held->body = *body;
+    conn->is_in_body = true;
+}
+
 /* A body, of which `rest` is there, follows a request that is refused: the answer goes first. */
 static size_t skip_body(struct serve *serve, struct slice rest)
 {
     struct conn *conn = serve->conn;
     const struct request *request = serve->exchange.request;
-    uint64_t limit = (uint64_t)conn_conns(conn)->conf->limits.body;
     struct body body;
-    size_t used = 0;
-    enum body_result result = body_start(&body, request, limit);
-    if (result == BODY_MORE && rest.length > 0)
-        result = body_feed(&body, rest, &used);
+    size_t used;
+    enum body_result result = begin_body(serve, &body, rest, &used);
     /* Who waits for a 100 may or may not send the body after this (RFC 9110, 10.1.1). */
     serve->closes = result == BODY_REFUSED || request->expects_continue || request->expects_other;
     serve_now(serve);
-    if (result == BODY_MORE && !conn->is_closing && conn_hold(conn)) {
-        conn->held->body = body;
-        conn->is_in_body = true;
-    }
+    if (result == BODY_MORE && !conn->is_closing && conn_hold(conn))
+        await_body(conn, &body);
     return used;
 }
 
@@ -239,12 +252,9 @@ static size_t read_body(struct serve *serve, struct slice bytes, struct slice re
 {
     struct conn *conn = serve->conn;
     const struct request *request = serve->exchange.request;
-    uint64_t limit = (uint64_t)conn_conns(conn)->conf->limits.body;
     struct body body;
-    size_t used = 0;
-    enum body_result result = body_start(&body, request, limit);
-    if (result == BODY_MORE && rest.length > 0)
-        result = body_feed(&body, rest, &used);
+    size_t used;
+    enum body_result result = begin_body(serve, &body, rest, &used);
     switch (result) {
     case BODY_REFUSED:
         refuse(serve, body.status);
@@ -257,10 +267,8 @@ static size_t read_body(struct serve *serve, struct slice bytes, struct slice re
     }
     if (request->expects_continue && response_write_continue(conn_output(conn)) == -1)
         conn->is_broken = true;
-    if (late_new(serve, bytes)) {
-        conn->held->body = body;
-        conn->is_in_body = true;
-    }
+    if (late_new(serve, bytes))
+        await_body(conn, &body);
     return used;
 }
 

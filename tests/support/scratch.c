@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 /* One test is one process: its directory, and the pipe to its guard. */
 static char directory[128];
 static int guard = -1;
-static pid_t owner;
+static bool is_open;
 
 static int remove_entry(const char *path, const struct stat *status, int flag, struct FTW *ftw)
 {
@@ -64,9 +65,9 @@ static void scratch_open(void)
 
     /* A child of the test, about to become the server, uses what the test has opened. It must not
      * assert either: the descriptor of Check's messages is closed there, or another's. */
-    if (owner != 0)
+    if (is_open)
         return;
-    owner = getpid();
+    is_open = true;
     if (parent == NULL || strlen(parent) > 40)
         parent = "/tmp";
     snprintf(directory, sizeof directory, "%s/hayate-test-XXXXXX", parent);
