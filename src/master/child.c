@@ -82,7 +82,8 @@ static void close_others(const struct heritage *heritage)
     free(kept);
 }
 
-_Noreturn static void become(const struct child *child, int channel)
+/* In the new process, where the record of it is the master's past. */
+_Noreturn static void become(struct child *child, int channel)
 {
     struct generation *generation = child->generation;
     const struct conf *conf = generation->conf;
@@ -121,6 +122,7 @@ _Noreturn static void become(const struct child *child, int channel)
         log_fatal(EXIT_FAILURE, "out of memory");
     add_sockets(sockets, set, workers);
     heritage.sockets = sockets;
+    free(child);
     close_others(&heritage);
     worker_run(&heritage);
 }

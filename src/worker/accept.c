@@ -179,6 +179,13 @@ void accept_start(struct accept *accept)
     watch(accept);
 }
 
+void accept_stop(struct accept *accept)
+{
+    accept->is_started = accept->is_paused = false;
+    ev_timer_stop(accept->conns->loop, &accept->retry);
+    watch(accept);
+}
+
 static void set_taken(struct accept *accept, unsigned slot, bool is_taken)
 {
     for (size_t i = 0; i < accept->nsockets; i++)
@@ -199,10 +206,7 @@ void accept_give(struct accept *accept, unsigned slot)
 
 void accept_close(struct accept *accept, bool takes_queue)
 {
-    accept->is_started = false;
-    accept->is_paused = false;
-    ev_timer_stop(accept->conns->loop, &accept->retry);
-    watch(accept);
+    accept_stop(accept);
     for (size_t i = 0; i < accept->nsockets; i++) {
         if (takes_queue && accept->sockets[i].fd != -1)
             accept_some(&accept->sockets[i], QUEUE_MOST);

@@ -36,6 +36,9 @@ void accept_fini(struct accept *accept);
 
 void accept_start(struct accept *accept);
 
+/* Watches nothing until it is started again. */
+void accept_stop(struct accept *accept);
+
 /* Serve the queue of a slot too, or no more. */
 void accept_take(struct accept *accept, unsigned slot);
 void accept_give(struct accept *accept, unsigned slot);

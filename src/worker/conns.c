@@ -1,5 +1,6 @@
 #include "worker/conns.h"
 
+#include <assert.h>
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -233,6 +234,12 @@ void conns_open(struct conns *conns, int fd, const struct sockaddr *address)
         conn_begin(conn);
 }
 
+void conns_move(struct conns *conns, struct ev_loop *loop)
+{
+    assert(conns->open == 0);
+    conns->loop = conns->phases.loop = loop;
+}
+
 void conns_wake(struct conns *conns)
 {
     conns->now = clock_monotonic();
@@ -243,10 +250,18 @@ static void give_back(struct conns *conns)
 {
     if (conns->open > conns->peak)
         conns->peak = conns->open;
-    if (conns->peak < PEAK_LARGE || conns->open > conns->peak / 4)
+    if (conns->peak >= PEAK_LARGE)
+        conns->is_spread = true;
+    bool is_deserted = conns->is_spread && conns->open == 0;
+    if (!is_deserted && (conns->peak < PEAK_LARGE || conns->open > conns->peak / 4))
         return;
     conns->peak = conns->open;
     malloc_trim(0);
+    if (!is_deserted)
+        return;
+    conns->is_spread = false;
+    if (conns->deserted)
+        conns->deserted(conns);
 }
 
 void conns_rest(struct conns *conns)

@@ -4,7 +4,7 @@
  *
  * The owner fills in the first part, then calls conns_init; it calls conns_wake after each wait of
  * the loop and conns_rest before the next. Connections are opened with conns_open and end by
- * themselves; `gone` is called after each.
+ * themselves; `gone` is called after each, `deserted` by conns_rest.
  */
 #ifndef WORKER_CONNS_H
 #define WORKER_CONNS_H
@@ -45,6 +45,7 @@ struct conns {
     unsigned share;             /* connections at most; 0: unlimited */
     unsigned share_per_address; /* of them from one address; 0: unlimited */
     void (*gone)(struct conns *conns);
+    void (*deserted)(struct conns *conns); /* of many connections none is left; may be NULL */
     void *owner;
 
     /* For connections and those that answer on them. */
@@ -71,6 +72,7 @@ struct conns {
     unsigned waiting; /* late answers */
     unsigned answers; /* given in this batch, whose latency is not yet counted */
     bool closes_idle; /* who has no request under way does not stay */
+    bool is_spread;   /* there were many since none was left */
     struct log_limit limit;
 };
 
@@ -85,6 +87,9 @@ void conns_fini(struct conns *conns);
  * worker's own, which is neither counted nor logged, and to which no limit applies.
  */
 void conns_open(struct conns *conns, int fd, const struct sockaddr *address);
+
+/* Goes over to another loop. There must be no connection. */
+void conns_move(struct conns *conns, struct ev_loop *loop);
 
 void conns_wake(struct conns *conns);
 void conns_rest(struct conns *conns);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <ev.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +48,8 @@ struct worker {
     ev_timer idle_grace; /* of idle connections, when it stops */
     int64_t deadline_at; /* monotonic ns; 0: none yet */
     enum scoreboard_state state;
-    bool is_tried; /* its own request was answered */
+    bool is_tried;     /* its own request was answered */
+    bool wants_a_loop; /* a new one */
 };
 
 static void set_state(struct worker *worker, enum scoreboard_state state)
@@ -311,6 +313,14 @@ static void on_tried(struct trial *trial, const char *fault)
         on_gone(&worker->conns);
 }
 
+static void on_deserted(struct conns *conns)
+{
+    struct worker *worker = conns->owner;
+    worker->wants_a_loop = worker->state == SCOREBOARD_READY;
+    if (worker->wants_a_loop)
+        ev_break(worker->loop, EVBREAK_ALL);
+}
+
 static void start_watchers(struct worker *worker)
 {
     struct ev_loop *loop = worker->loop;
@@ -361,12 +371,38 @@ static int init_conns(struct worker *worker)
         .share = heritage->connections,
         .share_per_address = share_of(conf->limits.per_address, heritage),
         .gone = on_gone,
+        .deserted = on_deserted,
         .owner = worker,
     };
     if (access_init(&conns->access, heritage->access, conf->access_log_format, heritage->worker,
                     heritage->generation) == -1)
         return -1;
     return conns_init(conns);
+}
+
+static struct ev_loop *new_loop(void)
+{
+    return ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV | EVFLAG_NOSIGMASK);
+}
+
+/* libev's table of descriptors grows with the largest and never shrinks: some 25 bytes for each of
+ * the many connections that have gone. A new loop begins with a small one. */
+static bool renew_loop(struct worker *worker)
+{
+    if (!worker->wants_a_loop || worker->state != SCOREBOARD_READY)
+        return false;
+    worker->wants_a_loop = false;
+    struct ev_loop *loop = new_loop(), *old = worker->loop;
+    if (!loop)
+        return true;
+    accept_stop(&worker->accept);
+    conns_move(&worker->conns, loop);
+    worker->loop = loop;
+    start_watchers(worker);
+    accept_start(&worker->accept);
+    ev_loop_destroy(old);
+    malloc_trim(0);
+    return true;
 }
 
 static void init(struct worker *worker)
@@ -387,7 +423,7 @@ static void init(struct worker *worker)
     worker->signals = identity_signals();
     if (worker->signals == -1)
         fail(worker, "cannot watch signals: %s", strerror(errno));
-    worker->loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV | EVFLAG_NOSIGMASK);
+    worker->loop = new_loop();
     if (!worker->loop)
         fail(worker, "cannot make an event loop: %s", strerror(errno));
     start_watchers(worker);
@@ -416,7 +452,9 @@ void worker_run(const struct heritage *heritage)
 {
     struct worker worker = { .heritage = heritage, .signals = -1 };
     init(&worker);
-    ev_run(worker.loop, 0);
+    do
+        ev_run(worker.loop, 0);
+    while (renew_loop(&worker));
     fini(&worker);
     exit(EXIT_SUCCESS);
 }
