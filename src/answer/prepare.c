@@ -85,14 +85,44 @@ static int check_type(const struct conf_route *route, struct conf_error *error)
                             "type must be a media type, such as \"text/html; charset=utf-8\"");
 }
 
-static int check_headers(const struct conf_route *route, unsigned status, struct conf_error *error)
+/* Statuses that mean nothing without a field of the route's own (RFC 9110, 15.3.7, 15.5). */
+static const struct {
+    unsigned status;
+    const char *field, *example;
+} needed_fields[] = {
+    { 206, "Content-Range", "bytes 0-4/10" },
+    { 401, "WWW-Authenticate", "Basic realm=\\\"NAME\\\"" },
+    { 407, "Proxy-Authenticate", "Basic realm=\\\"NAME\\\"" },
+};
+
+static bool has_header(const struct conf_route *route, struct slice name)
 {
-    bool is_challenge = false;
+    for (size_t i = 0; i < route->nheaders; i++)
+        if (slice_equal_nocase(slice_of(route->headers[i].name), name))
+            return true;
+    return false;
+}
+
+static int check_status(const struct conf_route *route, unsigned status, struct conf_error *error)
+{
+    for (size_t i = 0; i < sizeof needed_fields / sizeof needed_fields[0]; i++) {
+        const char *field = needed_fields[i].field;
+        if (status == needed_fields[i].status && !has_header(route, slice_of(field)))
+            return conf_route_error(error, route,
+                                    "status %u needs a field: headers = { %s = \"%s\" }", status,
+                                    field, needed_fields[i].example);
+    }
+    if (status == 426) /* the field would be Upgrade, which the server alone may set */
+        return conf_route_error(error, route,
+                                "status 426 needs a protocol to upgrade to, and there is none");
+    return 0;
+}
+
+static int check_headers(const struct conf_route *route, struct conf_error *error)
+{
     for (size_t i = 0; i < route->nheaders; i++) {
         const struct conf_field *field = &route->headers[i];
         const char *fault = response_field_fault(slice_of(field->name), slice_of(field->value));
-        is_challenge =
-            is_challenge || slice_equal_nocase(slice_of(field->name), SLICE("WWW-Authenticate"));
         if (!fault && slice_equal_nocase(slice_of(field->name), SLICE("Content-Type")))
             fault = "\"type\" sets it";
         else if (!fault && slice_equal_nocase(slice_of(field->name), SLICE("Location")) &&
@@ -101,10 +131,6 @@ static int check_headers(const struct conf_route *route, unsigned status, struct
         if (fault)
             return conf_route_error(error, route, "headers: %s: %s", field->name, fault);
     }
-    if (status == 401 && !is_challenge) /* RFC 9110, 15.5.2 */
-        return conf_route_error(error, route,
-                                "status 401 needs a challenge: headers = "
-                                "{ WWW-Authenticate = \"Basic realm=\\\"NAME\\\"\" }");
     return 0;
 }
 
@@ -218,7 +244,7 @@ int prepare_answer(struct conf_route *route, const struct prepare_plan *plan,
 {
     method_set methods;
     if (check_refused(route, plan->refused, error) == -1 || check_type(route, error) == -1 ||
-        check_headers(route, plan->status, error) == -1 ||
+        check_headers(route, error) == -1 || check_status(route, plan->status, error) == -1 ||
         find_methods(route, plan->methods, &methods, error) == -1)
         return -1;
 
