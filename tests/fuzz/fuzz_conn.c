@@ -11,18 +11,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 __attribute__((constructor)) static void start(void)
 {
 #define METHODS " methods = [ \"GET\", \"POST\" ] },"
-    inner_start(
-        "limits = { header = 512 body = 100 requests = 20 }\n"
-        "routes = ( { path = \"/a\" text = \"A\"" METHODS
-        " { path = \"/b\" text = \"B\" delay = \"5ms\"" METHODS
-        " { path = \"/c\" text = \"\" status = 204 }, { path = \"/d\" redirect = \"/a\" } )");
+#define FOUR(text) text text text text
+    inner_start("limits = { header = 512 body = 100 requests = 20 }\n"
+                "routes = ( { path = \"/a\" text = \"A\"" METHODS
+                " { path = \"/b\" text = \"B\" delay = \"5ms\"" METHODS
+                " { path = \"/c\" text = \"\" status = 204 }, { path = \"/d\" redirect = \"/a\" },"
+                " { path = \"/e\" text = \"" FOUR(FOUR(FOUR(FOUR("more than fits, ")))) "\" } )");
 }
 
 static struct buf answers_to(struct slice bytes, size_t step, bool ends)
 {
     struct buf answers = { 0 };
     int client = inner_open();
-    inner_send(client, bytes, step);
+    inner_send(client, bytes, step, &answers);
     for (int i = 0; i < 21 && !inner_receive(client, &answers); i++)
         inner_pass(10 * CLOCK_MILLISECOND); /* late answers, one after the other */
     /* Pieces make a 100 come, and a fault be seen after the answer. */

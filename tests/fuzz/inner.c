@@ -81,20 +81,11 @@ int inner_open(void)
     int ends[2];
     const struct sockaddr_in address = { .sin_family = AF_INET };
     need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0, "no pair");
+    /* Soon full: an answer or two, then the rest must wait. */
+    need(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &(int){ 0 }, sizeof(int)) == 0, "no option");
     conns_wake(&conns);
     conns_open(&conns, ends[0], (const struct sockaddr *)&address);
     return ends[1];
-}
-
-void inner_send(int client, struct slice bytes, size_t step)
-{
-    while (bytes.length > 0) {
-        size_t piece = bytes.length < step ? bytes.length : step;
-        ssize_t length = send(client, bytes.data, piece, MSG_NOSIGNAL);
-        need(length == (ssize_t)piece || errno == EPIPE, "not sent");
-        bytes = (struct slice){ bytes.data + piece, bytes.length - piece };
-        turn();
-    }
 }
 
 bool inner_receive(int client, struct buf *answers)
@@ -124,6 +115,25 @@ void inner_pass(int64_t ns)
 {
     now += ns;
     turn();
+}
+
+void inner_send(int client, struct slice bytes, size_t step, struct buf *answers)
+{
+    int tries = 0;
+    while (bytes.length > 0) {
+        size_t piece = bytes.length < step ? bytes.length : step;
+        if (send(client, bytes.data, piece, MSG_NOSIGNAL) == (ssize_t)piece) {
+            bytes = (struct slice){ bytes.data + piece, bytes.length - piece };
+            tries = 0;
+            turn();
+        } else if (errno == EAGAIN && tries++ < 100) {
+            inner_receive(client, answers); /* nothing is read before that is gone */
+            inner_pass(10 * CLOCK_MILLISECOND);
+        } else {
+            need(errno == EPIPE, "not sent");
+            return;
+        }
+    }
 }
 
 void inner_end(int client)

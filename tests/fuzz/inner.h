@@ -19,9 +19,9 @@ void inner_start(const char *config);
 /* The client's end of a new connection, or aborts. */
 int inner_open(void);
 
-/* Sends in pieces of `step` bytes, after each of which the loop turns. Nothing is sent any more once
- * the worker has closed the connection. */
-void inner_send(int client, struct slice bytes, size_t step);
+/* Sends in pieces of `step` bytes, after each of which the loop turns; receives when the worker reads
+ * no more before that. Nothing is sent any more once the worker has closed the connection. */
+void inner_send(int client, struct slice bytes, size_t step, struct buf *answers);
 
 /* Adds what has come back to `answers`. Returns whether the worker has ended the connection. */
 bool inner_receive(int client, struct buf *answers);
