@@ -29,6 +29,7 @@
     " { path = \"/empty\" text = \"\" status = 204 },"                                       \
     " { path = \"/old\" redirect = \"/hello#top\" },"                                        \
     " { path = \"/ready\" health = \"ready\" },"                                             \
+    " { path = \"/tag\" text = \"tag\" headers = { ETag = \"\\\"a\\\"\" Vary = \"*\" } },"   \
     " { path = \"/tree/*\" text = \"tree\" } )\n"
 
 #define LIMITS "limits = { body = 1000 header = 512 }\n"
@@ -126,6 +127,21 @@ static const struct row rows[] = {
     { "OPTIONS /post HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n" GET, "417 200 open" },
     { "POST /post HTTP/1.0\r\nConnection: keep-alive\r\n" CONTINUE "Content-Length: 5\r\n\r\n",
       "wait" },
+
+    /* preconditions */
+    { "GET /tag HTTP/1.1\r\nIf-None-Match: \"b\"\r\n" A GET, "200=tag 200=Hello open" },
+    { "GET /tag HTTP/1.1\r\nIf-None-Match: W/\"a\"\r\n" A GET, "304 200=Hello open" },
+    { "HEAD /tag HTTP/1.1\r\nIf-None-Match: \"a\"\r\n" A GET, "304 200=Hello open" },
+    { "GET /tag HTTP/1.1\r\nIf-Match: \"b\"\r\n" A GET, "412 200=Hello open" },
+    { "HEAD /tag HTTP/1.1\r\nIf-Match: \"b\"\r\n" A GET, "412h 200=Hello open" },
+    { "GET /hello HTTP/1.1\r\nIf-None-Match: *\r\n" A GET, "304 200=Hello open" },
+    { "GET /late HTTP/1.1\r\nIf-None-Match: *\r\n" A GET, "304 200=Hello open" },
+    { POST "If-None-Match: *\r\n" FIVE GET, "412 200=Hello open" },
+    { POST "If-Match: \"a\"\r\n" CHUNKS GET, "412 200=Hello open" },
+    { "OPTIONS /tag HTTP/1.1\r\nIf-None-Match: *\r\n" A GET, "204 200=Hello open" },
+    { "GET /none HTTP/1.1\r\nIf-Match: \"a\"\r\n" A GET, "404 200=Hello open" },
+    { "GET /old HTTP/1.1\r\nIf-Match: \"a\"\r\n" A GET, "308 200=Hello open" },
+    { "DELETE /hello HTTP/1.1\r\nIf-Match: \"a\"\r\n" A GET, "405 200=Hello open" },
 
     /* refused by the head */
     { "GET /hello HTTP/1.1\r\n\r\n" GET, "400 close" },

@@ -37,6 +37,67 @@ void date_format(char text[DATE_LENGTH + 1], time_t second)
     text[DATE_LENGTH] = '\0';
 }
 
+/* As strptime(3) reads them, which takes much else too. */
+static const char *const forms[] = {
+    "%a, %d %b %Y %H:%M:%S GMT",
+    "%A, %d-%b-%y %H:%M:%S GMT",
+    "%a %b %e %H:%M:%S %Y",
+};
+enum { FORM_FIXED, FORM_TWO_DIGITS, FORM_ASCTIME, FORM_COUNT };
+
+/* Is the time of these fields written so in this form, byte for byte? */
+static bool is_written(const char *text, int form, const struct tm *tm, time_t *second)
+{
+    static const char *const days[] = {
+        "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
+    };
+    struct tm copy = *tm;
+    char fixed[DATE_LENGTH + 1], again[64];
+    *second = timegm(&copy);
+    date_format(fixed, *second);
+    const char *day = fixed + 5, *month = fixed + 8, *year = fixed + 12, *time = fixed + 17;
+    if (form == FORM_FIXED)
+        return strcmp(text, fixed) == 0;
+    if (form == FORM_TWO_DIGITS)
+        snprintf(again, sizeof again, "%s, %.2s-%.3s-%.2s %.8s GMT", days[copy.tm_wday], day, month,
+                 year + 2, time);
+    else
+        snprintf(again, sizeof again, "%.3s %.3s %2d %.8s %.4s", fixed, month, copy.tm_mday, time,
+                 year);
+    return strcmp(text, again) == 0;
+}
+
+/* The year is of this century, or of the last if it is more than 50 years ahead so. */
+static bool is_written_short(const char *text, struct tm *tm, time_t *second, time_t now)
+{
+    struct tm today;
+    if (!gmtime_r(&now, &today))
+        return false;
+    struct tm last = today;
+    last.tm_year += 50;
+    tm->tm_year = tm->tm_year % 100 + today.tm_year / 100 * 100;
+    struct tm copy = *tm;
+    if (timegm(&copy) > timegm(&last))
+        tm->tm_year -= 100;
+    return is_written(text, FORM_TWO_DIGITS, tm, second);
+}
+
+bool date_parse(time_t *second, struct slice text, time_t now)
+{
+    char copy[64];
+    if (!text.data || text.length >= sizeof copy || memchr(text.data, '\0', text.length))
+        return false;
+    memcpy(copy, text.data, text.length);
+    copy[text.length] = '\0';
+    for (int form = 0; form < FORM_COUNT; form++) {
+        struct tm tm = { 0 };
+        if (strptime(copy, forms[form], &tm))
+            return form == FORM_TWO_DIGITS ? is_written_short(copy, &tm, second, now)
+                                           : is_written(copy, form, &tm, second);
+    }
+    return false;
+}
+
 void date_refresh(struct date *date)
 {
     time_t now = time(NULL);

@@ -49,11 +49,19 @@ static void read_field(struct request *request, struct reading *reading,
         if (slice_equal_nocase(name, SLICE("Referer")) && request->referer.length == 0)
             request->referer = field->value;
         break;
+    case 8:
+        if (slice_equal_nocase(name, SLICE("If-Match")))
+            request->is_conditional = true;
+        break;
     case 10:
         if (slice_equal_nocase(name, SLICE("Connection")))
             read_connection(reading, field->value);
         else if (slice_equal_nocase(name, SLICE("User-Agent")) && request->user_agent.length == 0)
             request->user_agent = field->value;
+        break;
+    case 13:
+        if (slice_equal_nocase(name, SLICE("If-None-Match")))
+            request->is_conditional = true;
         break;
     case 14:
         if (slice_equal_nocase(name, SLICE("Content-Length")) && reading->lengths++ == 0)
@@ -62,6 +70,12 @@ static void read_field(struct request *request, struct reading *reading,
     case 17:
         if (slice_equal_nocase(name, SLICE("Transfer-Encoding")) && reading->codings++ == 0)
             reading->coding = field->value;
+        else if (slice_equal_nocase(name, SLICE("If-Modified-Since")))
+            request->is_conditional = true;
+        break;
+    case 19:
+        if (slice_equal_nocase(name, SLICE("If-Unmodified-Since")))
+            request->is_conditional = true;
         break;
     default:
         break;

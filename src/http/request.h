@@ -87,6 +87,7 @@ struct request {
     bool is_absolute;      /* absolute-form */
     bool expects_continue; /* a body follows, and the client waits for 100 */
     bool expects_other;    /* an expectation we do not know: 417 */
+    bool is_conditional;   /* has a field that condition.h judges */
     enum request_framing framing;
     uint64_t content_length;
     size_t head_length; /* bytes, including the empty line and any leading CRLF */

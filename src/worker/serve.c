@@ -6,6 +6,7 @@
 #include "base/scoreboard.h"
 #include "base/tally.h"
 #include "http/body.h"
+#include "http/condition.h"
 #include "http/request.h"
 #include "http/route.h"
 #include "worker/conn.h"
@@ -112,19 +113,52 @@ static bool is_last(const struct serve *serve)
            conns->context.is_draining || (limit > 0 && serve->conn->answered + 1 >= limit);
 }
 
+/* What the preconditions of the request make of the answer: `response`, or 304 in `own`, whose fields
+ * are in `kept`; or 412. They count only where a representation is asked for and would be given
+ * (RFC 9110, 13.2.1). */
+static const struct response *apply_conditions(const struct serve *serve, struct response *own,
+                                               struct buf *kept)
+{
+    const struct exchange *exchange = &serve->exchange;
+    const struct request *request = exchange->request;
+    const struct response *response = exchange->response;
+    const struct conns *conns = conn_conns(serve->conn);
+    if (!request || !request->is_conditional || request->method == METHOD_OPTIONS ||
+        !exchange->route || response->status / 100 != 2)
+        return response;
+    const struct answer *answer = exchange->route->answer;
+    bool exists = answer->methods & METHOD_BIT(METHOD_GET);
+    switch (condition_judge(request, response->fields, exists, conns->date.second)) {
+    case CONDITION_MET:
+        break;
+    case CONDITION_NOT_MODIFIED:
+        if (condition_keep(kept, response->fields) == -1)
+            return response_errors_find(conns->errors, 500);
+        *own = (struct response){ .status = 304, .fields = buf_slice(kept) };
+        return own;
+    case CONDITION_FAILED:
+        return response_errors_find(conns->errors, 412);
+    }
+    return response;
+}
+
 void serve_write(struct serve *serve)
 {
     struct conn *conn = serve->conn;
     struct conns *conns = conn_conns(conn);
     const struct request *request = serve->exchange.request;
-    const struct response *response = serve->exchange.response;
+    struct response own;
+    struct buf kept = { 0 };
+    date_refresh(&conns->date);
+    const struct response *response = apply_conditions(serve, &own, &kept);
     const struct response_form form = {
         .is_head = request && request->method == METHOD_HEAD,
         .is_persistent = !is_last(serve),
         .version = request && request->version ? request->version : 11,
     };
-    date_refresh(&conns->date);
-    if (response_write(conn_output(conn), response, &form, &conns->date) == -1) {
+    int failed = response_write(conn_output(conn), response, &form, &conns->date);
+    buf_fini(&kept);
+    if (failed) {
         conn->is_broken = true;
         return;
     }
