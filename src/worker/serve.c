@@ -142,6 +142,17 @@ static const struct response *apply_conditions(const struct serve *serve, struct
     return response;
 }
 
+/* Of a request whose head is not whole the line may tell (RFC 9110, 9.3.2). */
+static bool is_head(const struct serve *serve)
+{
+    const struct request *request = serve->exchange.request;
+    struct slice name = SLICE("HEAD ");
+    if (request)
+        return request->method == METHOD_HEAD;
+    return serve->line.length >= name.length &&
+           slice_equal((struct slice){ serve->line.data, name.length }, name);
+}
+
 void serve_write(struct serve *serve)
 {
     struct conn *conn = serve->conn;
@@ -152,7 +163,7 @@ void serve_write(struct serve *serve)
     date_refresh(&conns->date);
     const struct response *response = apply_conditions(serve, &own, &kept);
     const struct response_form form = {
-        .is_head = request && request->method == METHOD_HEAD,
+        .is_head = is_head(serve),
         .is_persistent = !is_last(serve),
         .version = request && request->version ? request->version : 11,
     };
