@@ -15,7 +15,8 @@
 
 /*
  * Outcomes: "more"; a status; or, of what is accepted, method, path (and query), host, version,
- * what becomes of the connection, framing, and expectations: "GET /a?b host 1.1 keep none".
+ * what becomes of the connection, framing, expectations, and the scheme if it is https: "GET /a?b
+ * host 1.1 keep none".
  */
 struct row {
     const char *section;
@@ -179,9 +180,9 @@ static const struct row target_rows[] = {
     ROW("3986 5.2.4", "GET /../../etc/passwd HTTP/1.1\r\n" END, "GET /etc/passwd a 1.1 keep none"),
     /* absolute-form */
     ROW("9112 3.2.2", "GET http://b/c?d HTTP/1.1\r\n" END, "GET /c?d b 1.1 keep none"),
-    ROW("9112 3.2.2", "GET https://b/c HTTP/1.1\r\n" END, "GET /c b 1.1 keep none"),
+    ROW("9112 3.2.2", "GET https://b/c HTTP/1.1\r\n" END, "GET /c b 1.1 keep none https"),
     ROW("3986 3.1", "GET HTTP://b/c HTTP/1.1\r\n" END, "GET /c b 1.1 keep none"),
-    ROW("3986 3.1", "GET hTTpS://b/c HTTP/1.1\r\n" END, "GET /c b 1.1 keep none"),
+    ROW("3986 3.1", "GET hTTpS://b/c HTTP/1.1\r\n" END, "GET /c b 1.1 keep none https"),
     ROW("9110 4.2.3", "GET http://b HTTP/1.1\r\n" END, "GET / b 1.1 keep none"),
     ROW("9110 4.2.3", "GET http://b?c HTTP/1.1\r\n" END, "GET /?c b 1.1 keep none"),
     ROW("9112 3.2.2", "GET http://b:80/ HTTP/1.1\r\n" END, "GET / b:80 1.1 keep none"),
@@ -195,6 +196,7 @@ static const struct row target_rows[] = {
     ROW("9112 3.2.2", "GET http://b/c HTTP/1.1\r\nHost: a b\r\n\r\n", "400"),
     ROW("9112 3.2.2", "GET http://b/c HTTP/1.1\r\nHost:\r\n\r\n", "GET /c b 1.1 keep none"),
     ROW("9110 4.2.1", "GET http:///c HTTP/1.1\r\n" END, "400"),
+    ROW("9110 4.2.2", "GET https:///c HTTP/1.1\r\n" END, "400"),
     ROW("9110 4.2.1", "GET http:// HTTP/1.1\r\n" END, "400"),
     ROW("9110 4.2.1", "GET http://?c HTTP/1.1\r\n" END, "400"),
     ROW("9110 4.2.1", "GET http://:80/ HTTP/1.1\r\n" END, "400"),
@@ -236,6 +238,8 @@ static const struct row target_rows[] = {
     ROW("9112 3.2.4", "OPTIONS * HTTP/1.1\r\n" END, "OPTIONS * a 1.1 keep none"),
     ROW("9112 3.2.4", "OPTIONS http://b HTTP/1.1\r\n" END, "OPTIONS * b 1.1 keep none"),
     ROW("9112 3.2.4", "OPTIONS http://b/ HTTP/1.1\r\n" END, "OPTIONS / b 1.1 keep none"),
+    ROW("9112 3.2.4", "OPTIONS https://b HTTP/1.1\r\n" END, "OPTIONS * b 1.1 keep none https"),
+    ROW("9112 3.2.4", "OPTIONS http://b?c HTTP/1.1\r\n" END, "OPTIONS /?c b 1.1 keep none"),
     ROW("9112 3.2.4", "GET * HTTP/1.1\r\n" END, "400"),
     ROW("9112 3.2.4", "FOO * HTTP/1.1\r\n" END, "400"),
     ROW("9112 3.2.4", "OPTIONS *a HTTP/1.1\r\n" END, "400"),
@@ -291,6 +295,15 @@ static const struct row field_rows[] = {
     ROW("9110 7.8", G A "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n\r\n", OK),
     ROW("9110 7.8", G A "Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 3\r\n\r\n",
         "GET / a 1.1 keep length 3"),
+    ROW("9110 7.8", "GET / HTTP/1.0\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+        "GET /  1.0 close none"),
+    /* of no meaning to a server without ranges, forwarding and trailers of its own */
+    ROW("9110 5.1", G A "No-Such-Field: y\r\nConnection: No-Such-Field\r\n\r\n", OK),
+    ROW("9110 7.6.2", "OPTIONS / HTTP/1.1\r\nMax-Forwards: 0\r\n" END, "OPTIONS / a 1.1 keep none"),
+    ROW("9110 10.1.4", G A "Connection: TE\r\nTE: trailers, deflate;q=0.5\r\n\r\n", OK),
+    ROW("9110 13.1.5", G A "If-Range: \"a\"\r\n\r\n", OK),
+    ROW("9110 14.2", G A "Range: lines=1-2\r\n\r\n", OK),
+    ROW("9110 14.4", G A "Content-Range: bytes 0-0/1\r\n\r\n", OK),
     /* Host */
     ROW("9112 3.2", G "\r\n", "400"),
     ROW("9112 3.2", G "X: y\r\n\r\n", "400"),
@@ -516,7 +529,7 @@ static const char *outcome_text(enum request_result result, const struct request
         return text_format("%u", request->status);
     }
     static const char *const framings[] = { "none", "length ", "chunked" };
-    return text_format("%.*s %.*s%s%.*s %.*s %u.%u %s %s%s%s%s", PRINT(request->method_text),
+    return text_format("%.*s %.*s%s%.*s %.*s %u.%u %s %s%s%s%s%s", PRINT(request->method_text),
                        PRINT(request->path), request->query.data ? "?" : "", PRINT(request->query),
                        PRINT(request->host), request->version / 10, request->version % 10,
                        request->is_persistent ? "keep" : "close", framings[request->framing],
@@ -524,7 +537,7 @@ static const char *outcome_text(enum request_result result, const struct request
                            ? text_format("%llu", (unsigned long long)request->content_length)
                            : "",
                        request->expects_continue ? " continue" : "",
-                       request->expects_other ? " other" : "");
+                       request->expects_other ? " other" : "", request->is_https ? " https" : "");
 }
 
 /* Feeds a copy that is no longer than it says, so that a sanitizer sees a look beyond. */
@@ -725,6 +738,7 @@ static const struct {
     { 100, 10, 64, "DONE" }, /* 25 + 9 + 64 + 2 = 100 */
     { 100, 10, 65, "431" },
     { 100, 10, 5000, "431" },
+    { 16384, 8000, 0, "DONE" }, /* what RFC 9110, 4.1, and RFC 9112, 3, recommend, and more */
     { 16384, 10, 16348, "DONE" },
     { 16384, 10, 16349, "431" },
     { 16384, 17000, 0, "414" },
@@ -758,6 +772,17 @@ START_TEST(limits_hold)
         request_fini(&request);
     }
     buf_fini(&all);
+}
+END_TEST
+
+/* What fills the limit and is still a method is longer than any (RFC 9112, 3). */
+START_TEST(methods_are_limited)
+{
+    static const char *const after[] = { "", "/ HTTP/1.1\r\n" END };
+    const char *all = text_format("%s%s", text_repeat("A", limits.header), after[_i]);
+    ck_assert_str_eq(outcome_of(slice_of(all), strlen(all), 1), "501");
+    ck_assert_str_eq(outcome_of(slice_of(all), 0, 1), "501");
+    ck_assert_str_eq(outcome_of(slice_of(all), limits.header - 1, limits.header), "501");
 }
 END_TEST
 
@@ -942,6 +967,7 @@ int main(void)
     tcase_add_loop_test(tests, errors_show_at_once, 0, SUITE_ROWS(early_rows));
     tcase_add_loop_test(tests, every_byte_has_its_places, 0, SUITE_ROWS(place_rows));
     tcase_add_loop_test(tests, limits_hold, 0, SUITE_ROWS(limit_rows));
+    tcase_add_loop_test(tests, methods_are_limited, 0, 2);
     tcase_add_loop_test(tests, fields_are_counted, 0, 2);
     tcase_add_test(tests, known_methods_are_parsed);
     tcase_add_test(tests, parser_has_a_version);

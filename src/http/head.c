@@ -290,7 +290,9 @@ enum request_result head_scan(struct request_scan *scan, struct slice bytes, siz
         return REQUEST_DONE;
     if (scan->position < limit)
         return REQUEST_MORE;
-    if (scan->state < HEAD_LINE)
+    if (scan->state == HEAD_METHOD)
+        refuse(&head, 501, "the method is longer than any");
+    else if (scan->state < HEAD_LINE)
         refuse(&head, 414, "the request line is too long");
     else
         refuse(&head, 431, "the head is too large");

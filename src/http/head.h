@@ -18,7 +18,8 @@
 
 /*
  * Goes on from scan->position. DONE: scan->position bytes are the head. A head that is not
- * complete within `limit` bytes is refused: 414 in its first line, else 431.
+ * complete within `limit` bytes is refused: 501 in its method (RFC 9112, 3), 414 in the rest of its
+ * first line, else 431.
  */
 enum request_result head_scan(struct request_scan *scan, struct slice bytes, size_t limit);
 

@@ -135,6 +135,7 @@ static int split_target(struct request *request)
             stop++;
         request->host = (struct slice){ start, (size_t)(stop - start) };
         request->is_absolute = true;
+        request->is_https = start[-4] == 's' || start[-4] == 'S';
         rest = (struct slice){ stop, (size_t)(end - stop) };
     }
     const char *mark = rest.length > 0 ? memchr(rest.data, '?', rest.length) : NULL;

@@ -85,6 +85,7 @@ struct request {
     unsigned version;                 /* 10 or 11: the version it is served as */
     bool is_persistent;    /* the client lets the connection stay open after the answer */
     bool is_absolute;      /* absolute-form */
+    bool is_https;         /* and its scheme is https */
     bool expects_continue; /* a body follows, and the client waits for 100 */
     bool expects_other;    /* an expectation we do not know: 417 */
     bool is_conditional;   /* has a field that condition.h judges */

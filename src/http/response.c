@@ -147,7 +147,7 @@ int response_write_continue(struct buf *out)
 /* One status of the set, and the text its response points to. */
 struct response_error {
     struct response response;
-    char text[48];
+    char text[80];
 };
 
 struct response_errors {
@@ -168,7 +168,9 @@ struct response_errors *response_errors_new(void)
         if (status_reason(status)[0] == '\0')
             continue;
         struct response_error *error = &errors->errors[errors->count++];
-        snprintf(error->text, sizeof error->text, "%u %s\n", status, status_reason(status));
+        /* RFC 9110, 15.6.6: a 505 tells which versions there are. */
+        snprintf(error->text, sizeof error->text, "%u %s%s\n", status, status_reason(status),
+                 status == 505 ? ": only HTTP/1.1 and HTTP/1.0 are" : "");
         error->response = (struct response){
             .status = status,
             .fields = SLICE("Content-Type: text/plain\r\n"),

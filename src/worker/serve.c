@@ -222,6 +222,11 @@ static bool decide(struct serve *serve)
     const struct response *options = &conns->options, *not_allowed = &conns->not_allowed;
     bool is_allowed = request->method == METHOD_OPTIONS;
 
+    /* No connection is secured here, and none known to be a gateway's (RFC 9110, 7.4). */
+    if (request->is_https) {
+        exchange->response = response_errors_find(conns->errors, 421);
+        return true;
+    }
     /* "OPTIONS *" and CONNECT are about the server, not about a path. */
     if (request->method != METHOD_CONNECT && !slice_equal(request->path, SLICE("*"))) {
         int index = routes_find(conns->index, request->path);

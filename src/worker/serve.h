@@ -1,8 +1,8 @@
 /*
  * serve: from the bytes of a request to the bytes of its answer.
  *
- * The order of refusals is that of request.h, then route 404, method 405, Expect 417, size 413
- * (RFC 9110, 15.5). A request that is refused by its head gets its final status, never 100. A body
+ * The order of refusals is that of request.h, then scheme 421, route 404, method 405, Expect 417,
+ * size 413 (RFC 9110, 15.5). A request that is refused by its head gets its final status, never 100. A body
  * is read to its end and dropped before the answer; after a refusal it is skipped, if that is
  * allowed and nobody waits for a 100, else the connection is closed.
  */
