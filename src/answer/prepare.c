@@ -95,11 +95,25 @@ static const struct {
     { 407, "Proxy-Authenticate", "Basic realm=\\\"NAME\\\"" },
 };
 
-static bool has_header(const struct conf_route *route, struct slice name)
+/* Fields whose value is no list: a second line would make both wrong (RFC 9110, 5.3). */
+static const char *const singular_fields[] = {
+    "Age",           "Content-Location", "Content-Range", "ETag",   "Expires",
+    "Last-Modified", "Location",         "Retry-After",   "Server",
+};
+
+static size_t count_headers(const struct conf_route *route, const char *name)
 {
+    size_t count = 0;
     for (size_t i = 0; i < route->nheaders; i++)
-        if (slice_equal_nocase(slice_of(route->headers[i].name), name))
-            return true;
+        count += slice_equal_nocase(slice_of(route->headers[i].name), slice_of(name));
+    return count;
+}
+
+static bool is_repeated(const struct conf_route *route, const char *name)
+{
+    for (size_t i = 0; i < sizeof singular_fields / sizeof singular_fields[0]; i++)
+        if (slice_equal_nocase(slice_of(name), slice_of(singular_fields[i])))
+            return count_headers(route, name) > 1;
     return false;
 }
 
@@ -107,7 +121,7 @@ static int check_status(const struct conf_route *route, unsigned status, struct 
 {
     for (size_t i = 0; i < sizeof needed_fields / sizeof needed_fields[0]; i++) {
         const char *field = needed_fields[i].field;
-        if (status == needed_fields[i].status && !has_header(route, slice_of(field)))
+        if (status == needed_fields[i].status && count_headers(route, field) == 0)
             return conf_route_error(error, route,
                                     "status %u needs a field: headers = { %s = \"%s\" }", status,
                                     field, needed_fields[i].example);
@@ -123,7 +137,9 @@ static int check_headers(const struct conf_route *route, struct conf_error *erro
     for (size_t i = 0; i < route->nheaders; i++) {
         const struct conf_field *field = &route->headers[i];
         const char *fault = response_field_fault(slice_of(field->name), slice_of(field->value));
-        if (!fault && slice_equal_nocase(slice_of(field->name), SLICE("Content-Type")))
+        if (!fault && is_repeated(route, field->name))
+            fault = "has one value";
+        else if (!fault && slice_equal_nocase(slice_of(field->name), SLICE("Content-Type")))
             fault = "\"type\" sets it";
         else if (!fault && slice_equal_nocase(slice_of(field->name), SLICE("Location")) &&
                  strcmp(route->kind->key, "redirect") == 0)
