@@ -265,6 +265,21 @@ bool client_read_end(struct client *client)
     return more == 0;
 }
 
+struct slice client_read_rest(struct client *client)
+{
+    enum client_result result;
+    int more;
+
+    do
+        more = receive_more(client, &result);
+    while (more > 0);
+    if (more < 0)
+        return (struct slice){ NULL, 0 };
+    struct slice rest = { client->in.data + client->used, client->in.length - client->used };
+    client->used = client->in.length;
+    return rest;
+}
+
 bool client_is_silent(struct client *client)
 {
     struct pollfd waited = { .fd = client->fd, .events = POLLIN | POLLRDHUP };

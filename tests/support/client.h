@@ -60,6 +60,10 @@ void client_expect(struct client *client, struct reply *reply, unsigned status);
 /* True when the server closed in order with nothing more sent; else client->fault says why not. */
 bool client_read_end(struct client *client);
 
+/* All that comes until the server closes in order. data is NULL when it does not; client->fault.
+ * Valid until the next call. */
+struct slice client_read_rest(struct client *client);
+
 /* Would a read wait? */
 bool client_is_silent(struct client *client);
 
