@@ -301,6 +301,8 @@ START_TEST(process_titles)
 {
     struct server server;
 
+    if (suite_has_valgrind() && suite_skip("valgrind shows its own title"))
+        return;
     server_start(&server,
                  &(struct server_options){ .config = SERVER_BASE "workers = 2\n" SERVER_ADMIN });
     for (unsigned generation = 1; generation <= 2; generation++) {

@@ -318,7 +318,10 @@ static void steer(struct listener *listener, unsigned slots)
         BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, slots),
         BPF_STMT(BPF_RET | BPF_A, 0),
     };
-    struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+    struct sock_fprog program;
+    memset(&program, 0, sizeof(program)); /* its padding goes to the kernel too */
+    program.len = sizeof(code) / sizeof(*code);
+    program.filter = code;
     setsockopt(listener->fds[0], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program));
 }
 

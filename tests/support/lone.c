@@ -227,7 +227,7 @@ bool lone_is_instrumented(void)
 #if defined __SANITIZE_ADDRESS__ || defined ENABLE_SANITIZERS
     return true;
 #else
-    return strstr(text_read("/proc/self/maps", 0, NULL), "/valgrind/") != NULL;
+    return suite_has_valgrind();
 #endif
 }
 

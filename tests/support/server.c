@@ -109,7 +109,7 @@ int server_wait(struct server *server)
     while (process_group(server->pid, NULL, 0) > 0)
         if (!deadline_wait(&deadline))
             ck_abort_msg("the master ended with %d, but left children:\n%s", status,
-                         server_log(server));
+                         text_tail(server_log(server)));
     scratch_unguard(server->pid);
     return status;
 }
@@ -125,7 +125,8 @@ const char *server_expect_failure(struct server *server, const struct server_opt
 {
     server_spawn(server, options);
     int ended = server_wait(server);
-    ck_assert_msg(ended == status, "exit %d, not %d:\n%s", ended, status, server_log(server));
+    ck_assert_msg(ended == status, "exit %d, not %d:\n%s", ended, status,
+                  text_tail(server_log(server)));
     return server_log(server);
 }
 
@@ -170,8 +171,8 @@ const char *server_await_file(const struct server *server, const char *file, siz
             int status = has_ended ? process_wait(&process) : 0;
             ck_abort_msg(
                 "no line \"%s\" in %s (%s %d), where there is:\n%s\non standard error:\n%s",
-                pattern, file, has_ended ? "ended:" : "runs:", status, text_read(path, mark, NULL),
-                text_read(server->err, 0, NULL));
+                pattern, file, has_ended ? "ended:" : "runs:", status,
+                text_tail(text_read(path, mark, NULL)), text_tail(text_read(server->err, 0, NULL)));
         }
         deadline_wait(&deadline);
     }
@@ -200,7 +201,7 @@ const char *server_expect(const struct server *server, int status, const char *c
     server_command(server, &outcome, arguments);
     ck_assert_msg(outcome.status == status, "hayate %s: exit %d, not %d: %s%s\nlog:\n%s",
                   arguments[0], outcome.status, status, outcome.out, outcome.err,
-                  server_log(server));
+                  text_tail(server_log(server)));
     return text_format("%s%s", outcome.out, outcome.err);
 }
 

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "support/text.h"
+
 #define SECOND INT64_C(1000000000)
 #define PAUSE_LEAST INT64_C(500000)
 #define PAUSE_MOST INT64_C(20000000)
@@ -85,4 +87,10 @@ bool deadline_wait(struct deadline *deadline)
     if (deadline->pause < PAUSE_MOST)
         deadline->pause += deadline->pause / 2;
     return true;
+}
+
+bool suite_has_valgrind(void)
+{
+    return getenv("HAYATE_VALGRIND") != NULL ||
+           strstr(text_read("/proc/self/maps", 0, NULL), "/valgrind/") != NULL;
 }

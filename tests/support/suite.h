@@ -28,6 +28,9 @@ bool suite_skip(const char *reason);
 /* True, with the reason said, where the program was built without --enable-faults; where we are
  * not root; where we are. A test returns then. */
 bool suite_lacks_faults(void);
+
+/* Does this program, or the server that it starts, run under valgrind? */
+bool suite_has_valgrind(void);
 bool suite_lacks_root(void);
 
 struct deadline {

@@ -75,6 +75,13 @@ const char *text_read(const char *path, size_t offset, size_t *length)
     return kept;
 }
 
+const char *text_tail(const char *text)
+{
+    const size_t most = 3000;
+    size_t length = strlen(text);
+    return length > most ? text + (length - most) : text;
+}
+
 const char *text_repeat(const char *text, size_t count)
 {
     size_t length = strlen(text);

@@ -18,6 +18,9 @@ const char *text_copy(const char *data, size_t length);
  * NULL. */
 const char *text_read(const char *path, size_t offset, size_t *length);
 
+/* The end of a text, short enough for a message of Check. */
+const char *text_tail(const char *text);
+
 /* `count` times the same. */
 const char *text_repeat(const char *text, size_t count);
 
