@@ -775,8 +775,9 @@ START_TEST(test_limit_flood)
         client_send_get(&clients[i], "/never");
     }
     WAIT_FOR(lone_counters(&lone).connections == 400);
+    ck_assert_uint_le(atomic_load(&lone.slot->open), 4 + 64 + 64); /* refused, deferred */
+    WAIT_FOR(lone_counters(&lone).refused == 396);
     ck_assert_uint_le(atomic_load(&lone.slot->open), 4 + 64);
-    ck_assert_uint_eq(lone_counters(&lone).refused, 396);
     for (int i = 0; i < 400; i++)
         client_abort(&clients[i]);
     WAIT_FOR(atomic_load(&lone.slot->open) == 0);
@@ -804,6 +805,82 @@ START_TEST(test_limit_per_address)
     check_end(&clients[0], "open");
     client_close(&clients[1]);
     lone_leave(&lone);
+}
+END_TEST
+
+/* One more is accepted after one has gone, however it went, and however soon: 0 to 5 of
+ * connections, then of addresses. What is sent, whether an answer is read, whether it is reset. */
+static const struct {
+    const char *sent;
+    bool is_read, is_reset;
+} gone_rows[] = {
+    { GET, true, false },
+    { "GET /hello HTTP/1.1\r\nConnection: close\r\n" A, true, false },
+    { "", false, false },
+    { "GET /h", false, true },
+    { "GET /never HTTP/1.1\r\n" A, false, true },
+    { POST "Content-Length: 9\r\n\r\n1", false, true },
+};
+#define GONE SUITE_ROWS(gone_rows)
+
+START_TEST(test_limit_one_more)
+{
+    struct lone lone;
+    struct client client;
+    struct reply reply;
+    int row = _i % GONE;
+    lone_start(&lone, &(struct lone_options){
+                          .config = _i < GONE ? ROUTES "limits = { connections = 1 }\n"
+                                              : ROUTES "limits = { per_address = 1 }\n" });
+    for (int i = 0; i < 300; i++) {
+        client_open(&client, lone.url);
+        client_send(&client, gone_rows[row].sent);
+        if (gone_rows[row].is_read)
+            client_expect(&client, &reply, 200);
+        if (gone_rows[row].is_reset)
+            client_abort(&client);
+        else
+            client_close(&client);
+        client_open(&client, lone.url);
+        client_send(&client, GET);
+        client_expect(&client, &reply, 200);
+        client_close(&client);
+    }
+    ck_assert_uint_eq(lone_counters(&lone).refused, 0);
+    lone_leave(&lone);
+}
+END_TEST
+
+/* One that waits to be let in, when the worker is told to leave. */
+START_TEST(test_limit_deferred)
+{
+    struct lone lone;
+    struct client holder, client;
+    struct reply reply;
+    lone_start(&lone, &(struct lone_options){ .config = ROUTES "limits = { connections = 1 }\n" });
+    client_open(&holder, lone.url);
+    client_send(&holder, "GET /hello HT");
+    WAIT_FOR(atomic_load(&lone.slot->open) == 1);
+    struct scoreboard_sums before = lone_counters(&lone);
+    ck_assert(lone_freeze(&lone, &before));
+    for (int i = 0; i < 3; i++) {
+        client_open(&client, lone.url);
+        client_send(&client, GET);
+        if (i < 2)
+            client_close(&client);
+    }
+    if (_i == 0)
+        lone_drain(&lone, CHANNEL_DRAIN_STOP);
+    kill(lone.pid, SIGCONT);
+    client_expect(&client, &reply, 503);
+    client_send(&holder, "TP/1.1\r\n" A);
+    client_expect(&holder, &reply, 200);
+    client_close(&holder);
+    client_close(&client);
+    if (_i == 0)
+        ck_assert_int_eq(lone_wait(&lone), 0);
+    else
+        lone_leave(&lone);
 }
 END_TEST
 
@@ -931,6 +1008,8 @@ int main(void)
     tcase_add_test(limits, test_limit_refused);
     tcase_add_test(limits, test_limit_flood);
     tcase_add_test(limits, test_limit_per_address);
+    tcase_add_loop_test(limits, test_limit_one_more, 0, 2 * GONE);
+    tcase_add_loop_test(limits, test_limit_deferred, 0, 2);
     tcase_add_test(limits, test_limit_requests);
     tcase_add_test(limits, test_memory);
     return suite_run(suite);

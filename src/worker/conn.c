@@ -65,8 +65,7 @@ void conn_free(struct conn *conn)
     stream_close(&conn->stream);
     if (conn->is_counted)
         peers_remove(&conns->peers, &conn->peer);
-    if (conn->is_refused)
-        conns->refused--;
+    admit_forget(conn);
     conns->open--;
     free(conn);
     if (conns->gone)
@@ -404,18 +403,25 @@ void conn_refuse(struct conn *conn, bool is_patient)
 
 bool conn_dismiss(struct conn *conn)
 {
+    if (conn->is_deferred)
+        admit_forget(conn);
     conn->is_dismissed = true;
-    bool is_silent = receive(conn) != STREAM_OPEN;
-    if (is_silent && is_idle(conn))
+    enum stream_state state = receive(conn);
+    if (state != STREAM_OPEN && is_idle(conn))
         conn_free(conn);
     else
         settle(conn);
-    return is_silent;
+    return state == STREAM_AGAIN;
 }
 
 bool conn_is_vain(const struct conn *conn)
 {
     return !ev_is_active(&conn->io) && stream_is_dead(&conn->stream);
+}
+
+bool conn_is_deserted(const struct conn *conn)
+{
+    return conn->is_fresh && (stream_is_dead(&conn->stream) || stream_is_ended(&conn->stream));
 }
 
 /* The kernel says that there is room only when there is much of it; a slow client may read on
@@ -440,6 +446,8 @@ void conn_expire(struct conn *conn)
 {
     struct conns *conns = conn_conns(conn);
     enum phase phase = conn->entry.phase;
+    if (conn->is_deferred)
+        admit_forget(conn);
     if (phase == PHASE_LINGER) {
         conn_free(conn);
         return;

@@ -52,6 +52,8 @@ struct conn {
     uint32_t linger_began; /* ms */
     bool is_own : 1;       /* the worker's own request: neither counted nor logged */
     bool is_counted : 1;   /* in peers */
+    bool is_outside : 1;   /* is not among those that limits.connections counts */
+    bool is_deferred : 1;  /* waits to be let in */
     bool is_refused : 1;   /* at a limit: gets 503 and no more */
     bool is_fresh : 1;     /* nothing came from it yet */
     bool is_renewed : 1;   /* a head was completed since it was settled last */
@@ -89,11 +91,14 @@ void conn_expire(struct conn *conn);
 void conn_refuse(struct conn *conn, bool is_patient);
 
 /* Ends one that waits for a request, or answers that if it has come just now, and it is the last.
- * Returns whether nothing had come. May free it. */
+ * Returns whether it was open and nothing had come. May free it. */
 bool conn_dismiss(struct conn *conn);
 
 /* Waits for a late answer that nobody will read any more, which the loop does not see. */
 bool conn_is_vain(const struct conn *conn);
+
+/* Has the peer left before it asked for anything? */
+bool conn_is_deserted(const struct conn *conn);
 
 /* Where answers go. */
 struct buf *conn_output(struct conn *conn);

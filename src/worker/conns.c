@@ -11,12 +11,6 @@
 
 #define LINGER_SPAN (2 * CLOCK_SECOND)
 
-/* Connections that are told 503 and may take their time to read it. */
-#define REFUSED_MOST 64
-
-/* Late answers that are looked at to make room. */
-#define VAIN_MOST 64
-
 /* Memory of the output buffer that is kept after a large answer. */
 #define OUTPUT_KEPT (256 * 1024)
 
@@ -84,6 +78,7 @@ static void set_spans(struct conns *conns)
 int conns_init(struct conns *conns)
 {
     phase_init(&conns->phases, conns->loop, on_expired);
+    admit_init(conns);
     set_spans(conns);
     conns->now = clock_monotonic();
     conns->head_limits.header = (size_t)conns->conf->limits.header;
@@ -115,6 +110,7 @@ void conns_fini(struct conns *conns)
 {
     conns->gone = NULL;
     conns_cut(conns);
+    admit_fini(conns);
     phase_fini(&conns->phases);
     peers_fini(&conns->peers);
     response_fini(&conns->options);
@@ -128,110 +124,20 @@ void conns_fini(struct conns *conns)
     conns->input = NULL;
 }
 
-/* Drops late answers for those that have reset their connection meanwhile, looking at some in
- * turn. Returns whether there were any. */
-static bool drop_vain(struct conns *conns)
-{
-    bool is_found = false;
-    unsigned count = conns->phases.lists[PHASE_WAIT].count;
-    for (unsigned i = 0; i < VAIN_MOST && i < count; i++) {
-        struct phase_entry *entry = phase_first(&conns->phases, PHASE_WAIT);
-        if (conn_is_vain(conn_of(entry))) {
-            conn_free(conn_of(entry));
-            is_found = true;
-        } else {
-            phase_enter(&conns->phases, entry, PHASE_WAIT, conns->now);
-        }
-    }
-    return is_found;
-}
-
-/* Who has its last answer already; those that were refused do not count anyway. */
-static struct phase_entry *first_done(struct conns *conns)
-{
-    struct phase_entry *entry = phase_first(&conns->phases, PHASE_LINGER);
-    while (entry && conn_of(entry)->is_refused)
-        entry = phase_next(&conns->phases, entry);
-    return entry;
-}
-
-/* At the limit those make room that are owed nothing: who has its last answer already, then who
- * has been idle longest, then who does not wait any more. */
-static bool make_room(struct conns *conns)
-{
-    while (conns->share > 0 && conns->open - conns->refused >= conns->share) {
-        struct phase_entry *entry = first_done(conns);
-        if (entry) {
-            conn_free(conn_of(entry));
-        } else if ((entry = phase_first(&conns->phases, PHASE_IDLE))) {
-            if (conn_dismiss(conn_of(entry)))
-                scoreboard_add(&conns->slot->counters.refused, 1);
-        } else if (!drop_vain(conns)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* NULL, or the limit that one more connection would break. */
-static const char *admit(struct conns *conns, const struct scoreboard_peer *peer, bool *is_counted)
-{
-    if (conns->share_per_address > 0) {
-        switch (peers_add(&conns->peers, peer, conns->share_per_address)) {
-        case PEERS_LIMIT:
-            drop_vain(conns);
-            if (peers_add(&conns->peers, peer, conns->share_per_address) != PEERS_COUNTED)
-                return "limits.per_address";
-            *is_counted = true;
-            break;
-        case PEERS_FAILED:
-            return "the memory for limits.per_address";
-        case PEERS_COUNTED:
-            *is_counted = true;
-            break;
-        case PEERS_EXEMPT:
-            break;
-        }
-    }
-    return make_room(conns) ? NULL : "limits.connections";
-}
-
-static void refuse(struct conn *conn, const char *limit)
-{
-    struct conns *conns = conn_conns(conn);
-    char peer[SCOREBOARD_PEER_SIZE];
-    scoreboard_peer_text(peer, sizeof peer, &conn->peer);
-    log_limited(&conns->limit, LOG_LEVEL_WARNING, "%s is reached: 503 to %s", limit, peer);
-    scoreboard_add(&conns->slot->counters.refused, 1);
-    bool is_patient = conns->refused < REFUSED_MOST;
-    conn->is_refused = true;
-    conns->refused++;
-    conn_refuse(conn, is_patient);
-}
-
 void conns_open(struct conns *conns, int fd, const struct sockaddr *address)
 {
-    struct scoreboard_peer peer = { 0 };
-    bool is_counted = false;
-    const char *limit = NULL;
-    if (address) {
+    if (address)
         scoreboard_add(&conns->slot->counters.connections, 1);
-        scoreboard_peer_set(&peer, address);
-        limit = admit(conns, &peer, &is_counted);
-    }
     struct conn *conn = conn_new(conns, fd);
-    if (!conn) {
-        if (is_counted)
-            peers_remove(&conns->peers, &peer);
+    if (!conn)
         return;
-    }
-    conn->peer = peer;
-    conn->is_counted = is_counted;
     conn->is_own = !address;
-    if (limit)
-        refuse(conn, limit);
-    else
+    if (address) {
+        scoreboard_peer_set(&conn->peer, address);
+        admit_conn(conn);
+    } else {
         conn_begin(conn);
+    }
 }
 
 void conns_move(struct conns *conns, struct ev_loop *loop)
@@ -266,6 +172,7 @@ static void give_back(struct conns *conns)
 
 void conns_rest(struct conns *conns)
 {
+    admit_turn(conns);
     struct scoreboard_slot *slot = conns->slot;
     unsigned idle = conns->phases.lists[PHASE_IDLE].count;
     atomic_store_explicit(&slot->open, conns->open, memory_order_relaxed);

@@ -19,6 +19,7 @@
 #include "http/date.h"
 #include "http/request.h"
 #include "worker/access.h"
+#include "worker/admit.h"
 #include "worker/peers.h"
 #include "worker/phase.h"
 #include "worker/serve.h"
@@ -64,11 +65,11 @@ struct conns {
     struct buf output;      /* answers of the connection that is being worked on */
     struct phases phases;
     struct peers peers;
+    struct admit admit;
     struct late *late_first, *late_last; /* answers that wait for their time */
 
     unsigned open;
     unsigned peak;    /* of open, since memory was given back last */
-    unsigned refused; /* of them, those that only get a 503 */
     unsigned waiting; /* late answers */
     unsigned answers; /* given in this batch, whose latency is not yet counted */
     bool closes_idle; /* who has no request under way does not stay */

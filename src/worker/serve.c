@@ -194,9 +194,12 @@ void serve_now(struct serve *serve)
 
 static void refuse(struct serve *serve, unsigned status)
 {
+    /* To one who has not been asked for his request yet: it may be a HEAD (RFC 9110, 9.3.2). */
+    static const struct response bare = { .status = 503 };
     struct conns *conns = conn_conns(serve->conn);
     serve->closes = true;
-    serve->exchange.response = response_errors_find(conns->errors, status);
+    serve->exchange.response =
+        serve->conn->is_refused ? &bare : response_errors_find(conns->errors, status);
     exchange_done(&serve->exchange);
 }
 

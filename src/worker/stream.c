@@ -51,6 +51,12 @@ bool stream_is_dead(const struct stream *stream)
     return poll(&look, 1, 0) == 1 && look.revents & (POLLERR | POLLHUP);
 }
 
+bool stream_is_ended(const struct stream *stream)
+{
+    char byte;
+    return recv(stream->fd, &byte, 1, MSG_PEEK) == 0;
+}
+
 void stream_shutdown(struct stream *stream)
 {
     shutdown(stream->fd, SHUT_WR);

@@ -43,6 +43,9 @@ size_t stream_unread(const struct stream *stream);
 /* Has the peer reset it, or is it over in both directions? Asks without reading. */
 bool stream_is_dead(const struct stream *stream);
 
+/* Has the peer ended it, with nothing left to receive? Asks without taking. */
+bool stream_is_ended(const struct stream *stream);
+
 /* No more will be sent; the peer sees the end once it has read all. */
 void stream_shutdown(struct stream *stream);
 

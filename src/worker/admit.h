@@ -1,0 +1,43 @@
+/*
+ * admit: who comes in, and who makes room (limits.connections, limits.per_address).
+ *
+ * A client that ends one connection and opens another does so in that order, but the loop may
+ * accept the second before it has read the end of the first. So one for which there is no room is
+ * deferred: nothing is read from it until the loop has nothing else to do, or a few turns have gone
+ * by. Only then do others make room for it, or is it refused with 503.
+ */
+#ifndef WORKER_ADMIT_H
+#define WORKER_ADMIT_H
+
+#include <ev.h>
+#include <stdbool.h>
+
+struct conn;
+struct conns;
+
+/* So many are deferred at most; beyond, all is decided at once. */
+#define ADMIT_MOST 64
+
+struct admit {
+    ev_idle idle;
+    unsigned outside;  /* connections that do not count: deferred, or refused */
+    unsigned deferred; /* of them */
+    struct {
+        struct conn *conn;
+        unsigned turns; /* of the loop, since it came or another was let in */
+    } waiting[ADMIT_MOST];
+};
+
+void admit_init(struct conns *conns);
+void admit_fini(struct conns *conns);
+
+/* Lets a new connection begin, now or later, or refuses it. May free it. */
+void admit_conn(struct conn *conn);
+
+/* A connection ends, or goes on without having been let in. */
+void admit_forget(struct conn *conn);
+
+/* A turn of the loop is over. */
+void admit_turn(struct conns *conns);
+
+#endif
