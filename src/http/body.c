@@ -2,9 +2,8 @@
 
 #include "http/grammar.h"
 
-#define BODY_EXTENSIONS_MAX 4096 /* bytes, of all chunks together */
+#define BODY_EXTENSIONS_MAX 4096 /* bytes, of all chunks together, beyond those of content */
 #define BODY_TRAILERS_MAX 8192   /* bytes, of the whole trailer section */
-#define BODY_DIGITS_MAX 16
 
 enum body_state {
     BODY_FINISHED, /* also of a zeroed struct: there is no body */
@@ -61,6 +60,27 @@ static bool judge_size(struct body *body)
     return true;
 }
 
+/* Counts a byte of an extension, or of zeros before a size: there may be as many as of content, so
+ * that a signature for each chunk passes, and who sends nothing else is soon refused. */
+static bool count_overhead(struct body *body)
+{
+    if (body->overhead == UINT32_MAX || body->overhead >= BODY_EXTENSIONS_MAX + body->received)
+        return refuse(body, 400, "the chunk extensions are too large");
+    body->overhead++;
+    return true;
+}
+
+/* A digit of the size. What comes after a zero that is the first leaves a zero before the size. */
+static bool add_digit(struct body *body, char c)
+{
+    if (body->left > UINT64_MAX >> 4)
+        return refuse(body, 400, "a chunk size is too large");
+    if (body->state == BODY_SIZE && body->left == 0 && !count_overhead(body))
+        return false;
+    body->left = body->left << 4 | grammar_hex(c);
+    return enter(body, BODY_SIZE);
+}
+
 /* What may follow the size, an extension's token or its quoted string. */
 static bool end_piece(struct body *body, char c, const char *reason)
 {
@@ -78,19 +98,13 @@ static bool step_size(struct body *body, char c)
     if (body->state == BODY_SIZE_LF) {
         if (c != '\n')
             return refuse(body, 400, "a chunk size does not end with CRLF");
-        body->digits = 0;
         if (body->left > 0)
             return enter(body, BODY_CHUNK);
         body->overhead = 0; /* from here on it counts the trailers */
         return enter(body, BODY_TRAILER_START);
     }
-    if (grammar_is(c, GRAMMAR_HEX)) {
-        if (body->digits == BODY_DIGITS_MAX)
-            return refuse(body, 400, "a chunk size is too long");
-        body->digits++;
-        body->left = body->left << 4 | grammar_hex(c);
-        return enter(body, BODY_SIZE);
-    }
+    if (grammar_is(c, GRAMMAR_HEX))
+        return add_digit(body, c);
     if (body->state == BODY_SIZE_START)
         return refuse(body, 400, "a chunk size is not hexadecimal");
     return judge_size(body) && end_piece(body, c, "a chunk size is not hexadecimal");
@@ -181,8 +195,8 @@ static bool step(struct body *body, char c)
         if (++body->overhead > BODY_TRAILERS_MAX)
             return refuse(body, 400, "the trailers are too large");
     } else if (body->state >= BODY_EXTENSION_SPACE && body->state <= BODY_EXTENSION_UNQUOTED) {
-        if (++body->overhead > BODY_EXTENSIONS_MAX)
-            return refuse(body, 400, "the chunk extensions are too large");
+        if (!count_overhead(body))
+            return false;
     }
     if (body->state <= BODY_SIZE_LF)
         return step_size(body, c);

@@ -3,8 +3,9 @@
  *
  * The decoder takes bytes as they come and says how many belonged to the body, chunk framing and
  * trailers included. It keeps nothing: the bytes are the caller's to use or drop. It refuses every
- * chunk size, extension, terminator and trailer that is not exactly the grammar; extensions and
- * trailers are bounded.
+ * chunk size, extension, terminator and trailer that is not exactly the grammar. Extensions and
+ * zeros before a size are bounded: 4 KiB, and as much again as there was content; so are trailers,
+ * by 8 KiB.
  */
 #ifndef HTTP_BODY_H
 #define HTTP_BODY_H
@@ -24,10 +25,9 @@ struct body {
     uint64_t left;     /* bytes to come of the body, or of this chunk */
     uint64_t received; /* content bytes so far */
     uint64_t limit;    /* of content bytes; 0: none */
-    uint32_t overhead; /* bytes of extensions and trailers so far */
+    uint32_t overhead; /* bytes of extensions and zeros before sizes, then of trailers, so far */
     uint16_t status;
     uint8_t state;
-    uint8_t digits; /* of the chunk size so far */
     const char *reason;
 };
 

@@ -30,6 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(piece == result && used == used_split && used <= size);
     assert(whole.received == split.received && (limit == 0 || whole.received <= limit));
     assert(whole.status == split.status && whole.reason == split.reason);
+    assert(whole.overhead == split.overhead && whole.overhead <= 8192 + whole.received);
     assert(result != BODY_DONE || (used >= 5 && memcmp(data + used - 4, "\r\n", 2) == 0));
     assert(result != BODY_REFUSED || whole.status == 400 || whole.status == 413);
     return 0;
