@@ -106,6 +106,43 @@ START_TEST(test_json)
 }
 END_TEST
 
+/* What terminals obey, what ends a line elsewhere, and what turns the text around: never as it is;
+ * a reader of JSON gets it back. */
+START_TEST(test_unfit)
+{
+    static const struct {
+        const char *text, *combined, *json;
+    } rows[] = {
+        { "x\xc2\x9b"
+          "31mRED",
+          "x\\xC2\\x9B31mRED", "x\\u009b31mRED" },
+        { "a\xc2\x85"
+          "b",
+          "a\\xC2\\x85b", "a\\u0085b" },
+        { "a\xe2\x80\xa8"
+          "b",
+          "a\\xE2\\x80\\xA8b", "a\\u2028b" },
+        { "\xe2\x80\xaegpj", "\\xE2\\x80\\xAEgpj", "\\u202egpj" },
+        { "\xe2\x81\xa6", "\\xE2\\x81\\xA6", "\\u2066" },
+        { "\xd8\x9c", "\\xD8\\x9C", "\\u061c" },
+        { "\xef\xbb\xbf", "\\xEF\\xBB\\xBF", "\\ufeff" },
+    };
+    struct scoreboard_peer v4 = peer_of("192.0.2.1");
+    struct access_entry entry = {
+        .peer = &v4,
+        .line = SLICE("GET / HTTP/1.1"),
+        .user_agent = slice_of(rows[_i].text),
+        .status = 200,
+    };
+    const char *line = format(CONF_ACCESS_COMBINED, &entry);
+    ck_assert_msg(strstr(line, text_format("\"%s\"\n", rows[_i].combined)) != NULL, "%s", line);
+    line = format(CONF_ACCESS_JSON, &entry);
+    ck_assert_msg(strstr(line, text_format("\"user_agent\":\"%s\"", rows[_i].json)) != NULL, "%s",
+                  line);
+    ck_assert_str_eq(json_string(json_get(json_parse(line), "user_agent")), rows[_i].text);
+}
+END_TEST
+
 /* Long and hostile, in both formats; a byte of each kind and then random ones. */
 START_TEST(test_hostile)
 {
@@ -194,6 +231,7 @@ int main(void)
     TCase *tests = suite_case(suite, "access");
     tcase_add_test(tests, test_combined);
     tcase_add_test(tests, test_json);
+    tcase_add_loop_test(tests, test_unfit, 0, 7);
     tcase_add_loop_test(tests, test_hostile, 0, 300);
     tcase_add_loop_test(tests, test_flush, 0, 2);
     tcase_add_test(tests, test_off);

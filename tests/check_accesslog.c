@@ -34,6 +34,9 @@ static const struct {
       "\"POST /hello HTTP/1\\.1\" 405 " },
     { "OPTIONS /hello HTTP/1.1\r\nHost: a\r\n\r\n", 204,
       "\"OPTIONS /hello HTTP/1\\.1\" 204 (0|-) " },
+    { "GET /hello HTTP/1.1\r\nHost: a\r\nUser-Agent: x\xc2\x9b"
+      "31m\xe2\x80\xa8\r\n\r\n",
+      200, "\"GET /hello HTTP/1\\.1\" 200 5 \"-\" \"x\\\\xC2\\\\x9B31m\\\\xE2\\\\x80\\\\xA8\"$" },
     { "GET /\x1b[31m\x01 HTTP/1.1\r\nHost: a\r\n\r\n", 400, " 400 [0-9]+ " },
     { "GET /hello HTTP/1.1\r\nHost: a\r\nUser-Agent: \x1b[31m\r\n\r\n", 400, " 400 [0-9]+ " },
     { "nonsense\r\n\r\n", 400, " 400 [0-9]+ " },
@@ -95,7 +98,9 @@ START_TEST(json_access_log)
     }
     const char *log = scratch_read("access");
     ck_assert_uint_eq(json_check_lines(log, LIST("status")), SUITE_ROWS(access_rows));
-    ck_assert_msg(text_matches(log, "/hello") && strchr(log, '\x1b') == NULL, "%s", log);
+    ck_assert_msg(text_matches(log, "/hello") && strchr(log, '\x1b') == NULL &&
+                      strstr(log, "\xc2\x9b") == NULL && strstr(log, "\xe2\x80\xa8") == NULL,
+                  "%s", log);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
 END_TEST

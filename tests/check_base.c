@@ -81,6 +81,12 @@ START_TEST(escaping)
         { { "a\"b\\c", 5 }, "a\\\"b\\\\c", "a\\x22b\\x5Cc" },
         { { "\r\n\x1b\0", 4 }, "\\u000d\\u000a\\u001b\\u0000", "\\x0D\\x0A\\x1B\\x00" },
         { { "\xc3\xa9\xff", 3 }, "\xc3\xa9\xef\xbf\xbd", "\\xC3\\xA9\\xFF" },
+        { { "x\xc2\x9b"
+            "31m",
+            6 },
+          "x\\u009b31m",
+          "x\\xC2\\x9B31m" },
+        { { "\xe2\x80\xa8\xef\xbb\xbf", 6 }, "\\u2028\\ufeff", "\\xE2\\x80\\xA8\\xEF\\xBB\\xBF" },
     };
     struct buf buf = { 0 };
     buf_add_json(&buf, cases[_i].text);
@@ -114,6 +120,49 @@ START_TEST(utf8)
         { "\xc3(", 0 },
     };
     ck_assert_uint_eq(utf8_width(cases[_i].text, strlen(cases[_i].text)), cases[_i].width);
+}
+END_TEST
+
+/* What a line must not hold as it is; and the neighbours, which it may. */
+START_TEST(unfit_characters)
+{
+    static const struct {
+        const char *text;
+        uint32_t code;
+        bool is_unfit;
+    } cases[] = {
+        { "\x1f", 0x1f, true },
+        { " ", 0x20, false },
+        { "~", 0x7e, false },
+        { "\x7f", 0x7f, true },
+        { "\xc2\x80", 0x80, true },
+        { "\xc2\x85", 0x85, true },
+        { "\xc2\x9b", 0x9b, true },
+        { "\xc2\x9f", 0x9f, true },
+        { "\xc2\xa0", 0xa0, false },
+        { "\xd8\x9b", 0x61b, false },
+        { "\xd8\x9c", 0x61c, true },
+        { "\xe2\x80\x8d", 0x200d, false },
+        { "\xe2\x80\x8e", 0x200e, true },
+        { "\xe2\x80\x8f", 0x200f, true },
+        { "\xe2\x80\xa7", 0x2027, false },
+        { "\xe2\x80\xa8", 0x2028, true },
+        { "\xe2\x80\xa9", 0x2029, true },
+        { "\xe2\x80\xaa", 0x202a, true },
+        { "\xe2\x80\xae", 0x202e, true },
+        { "\xe2\x80\xaf", 0x202f, false },
+        { "\xe2\x81\xa5", 0x2065, false },
+        { "\xe2\x81\xa6", 0x2066, true },
+        { "\xe2\x81\xa9", 0x2069, true },
+        { "\xef\xbb\xbf", 0xfeff, true },
+        { "\xf0\x9f\x98\x80", 0x1f600, false },
+        { "\xf4\x8f\xbf\xbf", 0x10ffff, false },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint32_t code = utf8_code(cases[i].text, strlen(cases[i].text));
+        ck_assert_uint_eq(code, cases[i].code);
+        ck_assert_msg(utf8_is_unfit(code) == cases[i].is_unfit, "U+%04X", code);
+    }
 }
 END_TEST
 
@@ -408,7 +457,9 @@ END_TEST
 /* One call, one line of at most 4,096 bytes, whatever is in it. */
 START_TEST(log_lines_are_lines)
 {
-    static const char *const texts[] = { "plain", "a\nb\r\x1b[31m\x07", "\xff\xfe\"\\" };
+    static const char *const texts[] = { "plain", "a\nb\r\x1b[31m\x07", "\xff\xfe\"\\",
+                                         "\xc2\x9b"
+                                         "31m\xe2\x80\xa8\xe2\x80\xae\xef\xbb\xbf" };
     char directory[] = "/tmp/hayate-log-XXXXXX", path[64], line[8192];
     struct sink sink;
     ck_assert_ptr_nonnull(mkdtemp(directory));
@@ -419,7 +470,7 @@ START_TEST(log_lines_are_lines)
     char *longest = malloc(20000);
     memset(longest, '"', 19999);
     longest[19999] = '\0';
-    const char *text = _i / 2 < 3 ? texts[_i / 2] : longest;
+    const char *text = _i / 2 < 4 ? texts[_i / 2] : longest;
     log_info("%s", text);
     log_debug("below the level");
     int fd = open(path, O_RDONLY);
@@ -461,8 +512,9 @@ int main(void)
     tcase_add_loop_test(tests, members_of_a_list, 0, 4);
     tcase_add_test(tests, case_of_slices);
     tcase_add_test(tests, buffers_grow_and_shrink);
-    tcase_add_loop_test(tests, escaping, 0, 4);
+    tcase_add_loop_test(tests, escaping, 0, 6);
     tcase_add_loop_test(tests, utf8, 0, 14);
+    tcase_add_test(tests, unfit_characters);
     tcase_add_loop_test(tests, spans, 0, 7);
     tcase_add_test(tests, start_is_in_the_past);
     tcase_add_test(tests, channel_passes_text_and_descriptors);
@@ -477,7 +529,7 @@ int main(void)
     tcase_add_test(tests, shared_terminal_never_blocks);
     tcase_add_test(tests, torn_lines_are_ended);
     tcase_add_loop_test(tests, file_modes_ignore_the_umask, 0, 2);
-    tcase_add_loop_test(tests, log_lines_are_lines, 0, 8);
+    tcase_add_loop_test(tests, log_lines_are_lines, 0, 10);
     tcase_add_loop_test(tests, closed_standard_descriptors_are_filled, 0, 8);
     return suite_run(suite);
 }

@@ -91,14 +91,15 @@ int buf_add_json(struct buf *buf, struct slice text)
 {
     for (size_t i = 0; i < text.length;) {
         unsigned char c = (unsigned char)text.data[i];
-        size_t width = c < 0x80 ? 1 : utf8_width(text.data + i, text.length - i);
+        size_t width = utf8_width(text.data + i, text.length - i);
+        uint32_t code = width > 0 ? utf8_code(text.data + i, width) : 0;
         int result;
         if (width == 0)
             result = buf_add_string(buf, "\xef\xbf\xbd");
         else if (c == '"' || c == '\\')
             result = buf_printf(buf, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            result = buf_printf(buf, "\\u%04x", c);
+        else if (utf8_is_unfit(code))
+            result = buf_printf(buf, "\\u%04x", code);
         else
             result = buf_add(buf, text.data + i, width);
         if (result == -1)

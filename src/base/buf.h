@@ -32,7 +32,8 @@ int buf_vprintf(struct buf *buf, const char *format, va_list args)
 /* Drops the first `length` bytes, keeping the rest and the memory. */
 void buf_consume(struct buf *buf, size_t length);
 
-/* Adds bytes as the inside of a JSON string (RFC 8259, 7); what is not UTF-8 becomes U+FFFD. */
+/* Adds bytes as the inside of a JSON string (RFC 8259, 7); what is not UTF-8 becomes U+FFFD, and
+ * what utf8_is_unfit says \uXXXX. */
 int buf_add_json(struct buf *buf, struct slice text);
 
 /*

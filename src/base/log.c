@@ -85,8 +85,9 @@ int log_descriptor(void)
     return self.sink.fd;
 }
 
-/* Puts `text` at the end of a line of bounded length, so that it cannot break the line: control
- * bytes and what is not UTF-8 become \xHH; in JSON the backslash of that is escaped once more.
+/* Puts `text` at the end of a line of bounded length, so that it cannot break the line: the
+ * bytes of what is not UTF-8, or not fit for a line, become \xHH; in JSON the backslash of that is
+ * escaped once more.
  * Leaves `reserve` bytes for what must follow; what does not fit is cut, never in mid-character. */
 static size_t add_text(char *line, size_t length, size_t reserve, const char *text, bool is_json)
 {
@@ -95,7 +96,9 @@ static size_t add_text(char *line, size_t length, size_t reserve, const char *te
         char piece[8];
         size_t width = utf8_width(text, left), made;
         unsigned char c = (unsigned char)*text;
-        if (width == 0 || c < 0x20 || c == 0x7f)
+        if (width > 0 && utf8_is_unfit(utf8_code(text, width)))
+            width = 0; /* byte by byte: the bytes behind the first are no UTF-8 on their own */
+        if (width == 0)
             made = (size_t)snprintf(piece, sizeof(piece), is_json ? "\\\\x%02X" : "\\x%02X", c);
         else if (is_json && (c == '"' || c == '\\'))
             made = (size_t)snprintf(piece, sizeof(piece), "\\%c", c);

@@ -3,8 +3,8 @@
  *
  *   2026-11-30T08:00:00.122Z info  master[100]: worker 1 (pid 101) ready in 0.4 ms
  *
- * or the same as a JSON object. A line is at most 4,096 bytes and is written in one call. Control
- * bytes and what is not UTF-8 are escaped in the whole line; whatever a client sent must be passed
+ * or the same as a JSON object. A line is at most 4,096 bytes and is written in one call. What is
+ * not UTF-8, and what utf8_is_unfit says, is escaped in the whole line; whatever a client sent must be passed
  * through buf_add_escaped or log_quote besides. To the journal (recognised by JOURNAL_STREAM) each
  * line carries its priority.
  *

@@ -72,12 +72,13 @@ static void put_json(struct pen *pen, struct slice text, size_t room)
     for (size_t i = 0; i < text.length;) {
         unsigned char c = (unsigned char)text.data[i];
         size_t width = utf8_width(text.data + i, text.length - i);
-        char piece[8];
+        uint32_t code = width > 0 ? utf8_code(text.data + i, width) : 0;
+        char piece[12];
         struct slice made = { piece, 0 };
-        if (width == 0 || c == 0)
+        if (code == 0)
             made = SLICE("\xef\xbf\xbd");
-        else if (c < 0x20 || c == 0x7f)
-            made.length = (size_t)snprintf(piece, sizeof piece, "\\u%04x", c);
+        else if (utf8_is_unfit(code))
+            made.length = (size_t)snprintf(piece, sizeof piece, "\\u%04x", code);
         else if (c == '"' || c == '\\')
             made.length = (size_t)snprintf(piece, sizeof piece, "\\%c", c);
         else
