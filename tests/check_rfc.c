@@ -80,6 +80,7 @@
 #define TO(status, location, length) \
     ANSWER(status, "Location: " location "\r\n", length, status "\n")
 #define FAILED ANSWER("412 Precondition Failed", "", "24", "412 Precondition Failed\n")
+#define FAILED_LAST LAST("412 Precondition Failed", "24", "412 Precondition Failed\n")
 #define TAG ANSWER("200 OK", "ETag: \"a\"\r\nX: y\r\nVary: Z\r\n", "3", "tag")
 #define TAG_SAME "HTTP/1.1 304 Not Modified\r\n" DATE "ETag: \"a\"\r\nVary: Z\r\n\r\n"
 #define DATED ANSWER("200 OK", "Last-Modified: " THEN, "5", "dated")
@@ -214,6 +215,19 @@ static const struct row rows[] = {
     { "9110 10.1.1", "POST /nowhere HTTP/1.1\r\n" A CONTINUE "Content-Length: 5\r\n\r\n", NULL,
       NOT_FOUND_LAST, CLOSE },
     { "9110 10.1.1", P CONTINUE "Content-Length: 1001\r\n\r\n", NULL, TOO_LARGE, CLOSE },
+    { "9110 10.1.1", P CONTINUE "If-Match: \"x\"\r\nContent-Length: 5\r\n\r\n", NULL, FAILED_LAST,
+      CLOSE },
+    { "9110 10.1.1", P CONTINUE "If-None-Match: *\r\n" CHUNKED, NULL, FAILED_LAST, CLOSE },
+    { "9110 10.1.1", P CONTINUE "If-Match: *\r\nContent-Length: 5\r\n\r\n", "12345",
+      "HTTP/1.1 100 Continue\r\n\r\n" POSTED, OPEN },
+    { "9110 10.1.1", "GET /tag HTTP/1.1\r\n" A CONTINUE "If-None-Match: \"a\"\r\n" CHUNKED,
+      "0\r\n\r\n", "HTTP/1.1 100 Continue\r\n\r\n" TAG_SAME, OPEN },
+    { "9110 10.1.1",
+      "POST /late HTTP/1.1\r\n" A CONTINUE "If-Match: \"x\"\r\nContent-Length: 5\r\n\r\n", NULL,
+      FAILED_LAST, CLOSE },
+    { "9110 10.1.1",
+      "POST /dated HTTP/1.1\r\n" A CONTINUE UNLESS BEFORE "Content-Length: 5\r\n\r\n", NULL,
+      FAILED_LAST, CLOSE },
     { "9110 10.1.1", P "Expect: tea\r\n\r\n", NULL,
       ANSWER("417 Expectation Failed", "", "23", "417 Expectation Failed\n"), OPEN },
     { "9110 10.1.1", P "Expect: tea\r\n" FIVE, NULL,
@@ -275,6 +289,14 @@ static const struct row rows[] = {
     { "9110 13.2.1", "OPTIONS /hello HTTP/1.1\r\n" A "If-Match: \"a\"\r\n\r\n", NULL,
       OPTIONS(READING), OPEN },
     { "9110 13.2.1", P "If-Match: \"a\"\r\nContent-Length: 1001\r\n\r\n", NULL, TOO_LARGE, CLOSE },
+    { "9110 13.2.1", P CONTINUE "If-Match: \"a\"\r\nContent-Length: 1001\r\n\r\n", NULL, TOO_LARGE,
+      CLOSE },
+    { "9110 13.2.1", P "If-Match: \"a\"\r\nContent-Length: 5\r\n\r\n", "12345", FAILED, OPEN },
+    { "9110 13.2.1", P "If-Match: \"a\"\r\n" CHUNKED "5\r\n123", "45\r\n0\r\n\r\n", FAILED, OPEN },
+    { "9110 13.2.1", P "If-Match: \"a\"\r\n" CHUNKED, "x\r\n", FAILED, DROP },
+    { "9110 13.2.1",
+      "POST /other HTTP/1.1\r\n" A CONTINUE "If-Match: \"a\"\r\nContent-Length: 5\r\n\r\n", "12345",
+      "HTTP/1.1 100 Continue\r\n\r\n" TO("303 See Other", "/hello", "14"), OPEN },
     { "9110 13.2.2", "GET /tag HTTP/1.1\r\n" A "If-None-Match: \"a\"\r\nIf-Match: \"b\"\r\n\r\n",
       NULL, FAILED, OPEN },
 

@@ -53,6 +53,7 @@ struct answer {
     bool is_harmless;      /* fit for a worker's own first request: GET of an exact path, at once,
                               with a status that never changes */
     bool is_late;          /* its exchanges outlive `serve`, and wait for `delay` before it */
+    bool is_fixed;         /* every answer is `fixed`, so it is known before the body has come */
     struct response fixed; /* for kinds whose answer never changes */
     /* What the responses above point into. */
     char *fields, *allow, *body;

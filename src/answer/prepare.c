@@ -271,6 +271,7 @@ int prepare_answer(struct conf_route *route, const struct prepare_plan *plan,
     answer->methods = methods;
     answer->delay = route->delay;
     answer->is_late = route->delay > 0;
+    answer->is_fixed = plan->kind->serve == prepare_serve_fixed;
     answer->is_harmless =
         !answer->is_late && is_exact(route->path) && methods & METHOD_BIT(METHOD_GET);
     if (render(answer, route, plan) == -1) {

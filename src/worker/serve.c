@@ -113,22 +113,30 @@ static bool is_last(const struct serve *serve)
            conns->context.is_draining || (limit > 0 && serve->conn->answered + 1 >= limit);
 }
 
-/* What the preconditions of the request make of the answer: `response`, or 304 in `own`, whose fields
- * are in `kept`; or 412. They count only where a representation is asked for and would be given
- * (RFC 9110, 13.2.1). */
-static const struct response *apply_conditions(const struct serve *serve, struct response *own,
-                                               struct buf *kept)
+/* The preconditions of the request. They count only where a representation is asked for and would
+ * be given (RFC 9110, 13.2.1). */
+static enum condition judge(const struct serve *serve, const struct response *response)
 {
     const struct exchange *exchange = &serve->exchange;
     const struct request *request = exchange->request;
-    const struct response *response = exchange->response;
-    const struct conns *conns = conn_conns(serve->conn);
+    struct date *date = &conn_conns(serve->conn)->date;
     if (!request || !request->is_conditional || request->method == METHOD_OPTIONS ||
         !exchange->route || response->status / 100 != 2)
-        return response;
+        return CONDITION_MET;
     const struct answer *answer = exchange->route->answer;
     bool exists = answer->methods & METHOD_BIT(METHOD_GET);
-    switch (condition_judge(request, response->fields, exists, conns->date.second)) {
+    date_refresh(date);
+    return condition_judge(request, response->fields, exists, date->second);
+}
+
+/* What the preconditions make of the answer: `response`, or 304 in `own`, whose fields are in
+ * `kept`; or 412. */
+static const struct response *apply_conditions(const struct serve *serve, struct response *own,
+                                               struct buf *kept)
+{
+    const struct response *response = serve->exchange.response;
+    const struct conns *conns = conn_conns(serve->conn);
+    switch (judge(serve, response)) {
     case CONDITION_MET:
         break;
     case CONDITION_NOT_MODIFIED:
@@ -252,6 +260,22 @@ static bool decide(struct serve *serve)
     return !is_allowed || request->expects_other;
 }
 
+/* Do the preconditions refuse the request, before its body is asked for (RFC 9110, 10.1.1)? They
+ * do not count where the body is too large (13.2.1). */
+static bool fails_early(struct serve *serve)
+{
+    struct exchange *exchange = &serve->exchange;
+    const struct conns *conns = conn_conns(serve->conn);
+    const struct answer *answer = exchange->route ? exchange->route->answer : NULL;
+    struct body body;
+    if (exchange->response || !answer || !answer->is_fixed ||
+        body_start(&body, exchange->request, (uint64_t)conns->conf->limits.body) == BODY_REFUSED ||
+        judge(serve, &answer->fixed) != CONDITION_FAILED)
+        return false;
+    exchange->response = response_errors_find(conns->errors, 412);
+    return true;
+}
+
 /* Begins the body of the request, of which `rest` is there; *used of that belongs to it. */
 static enum body_result begin_body(const struct serve *serve, struct body *body, struct slice rest,
                                    size_t *used)
@@ -334,7 +358,7 @@ static size_t serve_request(struct serve *serve, struct slice bytes)
     serve->conn->is_renewed = true;
     if (request->framing == REQUEST_NO_BODY)
         finish(serve, bytes);
-    else if (is_refused)
+    else if (is_refused || fails_early(serve))
         used += skip_body(serve, rest);
     else
         used += read_body(serve, bytes, rest);

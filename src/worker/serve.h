@@ -2,9 +2,10 @@
  * serve: from the bytes of a request to the bytes of its answer.
  *
  * The order of refusals is that of request.h, then scheme 421, route 404, method 405, Expect 417,
- * size 413 (RFC 9110, 15.5). A request that is refused by its head gets its final status, never 100. A body
- * is read to its end and dropped before the answer; after a refusal it is skipped, if that is
- * allowed and nobody waits for a 100, else the connection is closed.
+ * size 413 (RFC 9110, 15.5), preconditions 412 (where the answer never changes: else they are
+ * judged with it, after the body). A request that is refused by its head gets its final status,
+ * never 100. A body is read to its end and dropped before the answer; after a refusal it is
+ * skipped, if that is allowed and nobody waits for a 100, else the connection is closed.
  */
 #ifndef WORKER_SERVE_H
 #define WORKER_SERVE_H
