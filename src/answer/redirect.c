@@ -1,6 +1,5 @@
 #include "answer/redirect.h"
 
-#include <ctype.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
@@ -30,19 +29,6 @@ static const struct schema_row rows[] = {
     (METHOD_BIT(METHOD_GET) | METHOD_BIT(METHOD_POST) | METHOD_BIT(METHOD_PUT) | \
      METHOD_BIT(METHOD_PATCH) | METHOD_BIT(METHOD_DELETE))
 
-/* Characters of a URI (RFC 3986, 2), percent signs with two digits. */
-static bool is_uri(const char *text)
-{
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c <= 0x20 || c >= 0x7f || strchr("\"<>\\^`{|}", c))
-            return false;
-        if (c == '%' && !(isxdigit((unsigned char)text[1]) && isxdigit((unsigned char)text[2])))
-            return false;
-    }
-    return true;
-}
-
 /* The authority of an absolute URL; data is NULL when it is none. */
 static struct slice authority_of(const char *target)
 {
@@ -56,7 +42,7 @@ static struct slice authority_of(const char *target)
 
 static const char *target_fault(const char *target)
 {
-    if (!is_uri(target))
+    if (!grammar_is_uri(slice_of(target)))
         return "has a character that no URL may have: write it as %XX";
     /* RFC 3986, 4.2: two slashes begin with a host. */
     if (target[0] == '/' && target[1] == '/')

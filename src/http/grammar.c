@@ -60,6 +60,20 @@ bool grammar_is_token(struct slice s)
     return s.length > 0 && grammar_skip(s.data, end, GRAMMAR_TOKEN) == end;
 }
 
+bool grammar_is_uri(struct slice s)
+{
+    const char *end = s.data + s.length;
+    for (const char *at = s.data; at < end; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (c <= 0x20 || c >= 0x7f || memchr("\"<>\\^`{|}", c, 9))
+            return false;
+        if (c == '%' &&
+            (end - at < 3 || !grammar_is(at[1], GRAMMAR_HEX) || !grammar_is(at[2], GRAMMAR_HEX)))
+            return false;
+    }
+    return true;
+}
+
 /* IPvFuture (RFC 3986, 3.2.2): "v" 1*HEXDIG "." 1*( unreserved / sub-delims / ":" ). */
 static bool is_future_address(struct slice s)
 {

@@ -49,6 +49,9 @@ const char *grammar_skip_value(const char *at, const char *end);
 
 bool grammar_is_token(struct slice s);
 
+/* Only characters of a URI (RFC 3986, 2), percent signs with two digits? No more is judged. */
+bool grammar_is_uri(struct slice s);
+
 /*
  * What is wrong with a uri-host [ ":" port ] (RFC 9110, 7.2; RFC 3986, 3.2), or NULL. An empty
  * host is (RFC 9110, 4.2.1), also before a port; so is a port above 65535. `needs_port` is for the
