@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "answer/field.h"
 #include "http/grammar.h"
 #include "http/status.h"
 
@@ -144,6 +145,8 @@ static int check_headers(const struct conf_route *route, struct conf_error *erro
         else if (!fault && slice_equal_nocase(slice_of(field->name), SLICE("Location")) &&
                  strcmp(route->kind->key, "redirect") == 0)
             fault = "\"redirect\" sets it";
+        if (!fault)
+            fault = field_fault(slice_of(field->name), slice_of(field->value));
         if (fault)
             return conf_route_error(error, route, "headers: %s: %s", field->name, fault);
     }
