@@ -3,8 +3,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/client.h"
@@ -155,6 +158,55 @@ START_TEST(reopen_that_fails_keeps_the_old_files)
 }
 END_TEST
 
+/* The soft limit of a worker. Only its own account may do that, and who has all powers. */
+static void limit_descriptors(pid_t worker, rlim_t most)
+{
+    struct rlimit limit;
+    unsigned uid = (unsigned)strtoul(process_status(worker, "Uid"), NULL, 10);
+    unsigned gid = (unsigned)strtoul(process_status(worker, "Gid"), NULL, 10);
+    int status;
+
+    pid_t pid = fork();
+    if (pid == 0) {
+        bool is_bad =
+            geteuid() == 0 && (setresgid(gid, gid, gid) == -1 || setresuid(uid, uid, uid) == -1);
+        is_bad = is_bad || prlimit(worker, RLIMIT_NOFILE, NULL, &limit) == -1;
+        limit.rlim_cur = most < limit.rlim_max ? most : limit.rlim_max;
+        _exit(is_bad || prlimit(worker, RLIMIT_NOFILE, &limit, NULL) == -1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+
+/* A worker that may open nothing more cannot take the new files; once it may again, it does. */
+START_TEST(worker_without_room_keeps_the_old_files)
+{
+    struct server server;
+
+    if (suite_has_valgrind() && suite_skip("the limit of descriptors would not be its own"))
+        return;
+    server_start(&server, &(struct server_options){ .config = SERVER_BASE
+                                                    "workers = 2\naccess_log = \"access\"\n" });
+    pid_t worker = server_worker(&server, 2);
+    limit_descriptors(worker, 0);
+    size_t mark = server_mark(&server);
+    const char *why = text_format("worker 2 \\(pid %d\\) keeps the old log files: "
+                                  "Too many open files",
+                                  (int)worker);
+    const char *answer = server_expect(&server, 1, LIST("reopen"));
+    ck_assert_msg(text_count_lines(answer, why) == 1, "%s", answer);
+    ck_assert_msg(text_count_lines(answer, "") == 1, "%s", answer);
+    server_await(&server, mark, text_format(" error +master.*%s$", why));
+    server_await(&server, mark, " error +worker.*the old ones stay: Too many open files$");
+
+    limit_descriptors(worker, RLIM_INFINITY);
+    mark = server_mark(&server);
+    server_expect(&server, 0, LIST("reopen"));
+    ck_assert_uint_eq(server_count(&server, mark, "keeps the old|old ones stay"), 0);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
 /* Sinks that take nothing. */
 
 static const struct {
@@ -283,6 +335,7 @@ int main(void)
     tcase_add_test(tests, log_changes_with_a_reload);
     tcase_add_loop_test(tests, logs_are_reopened, 0, SUITE_ROWS(reopen_rows));
     tcase_add_test(tests, reopen_that_fails_keeps_the_old_files);
+    tcase_add_test(tests, worker_without_room_keeps_the_old_files);
     tcase_add_loop_test(tests, sink_that_takes_nothing_stops_nobody, 0, SUITE_ROWS(sink_rows));
     tcase_add_loop_test(tests, output_that_takes_nothing_stops_nobody, 0, SUITE_ROWS(output_rows));
     return suite_run(suite);

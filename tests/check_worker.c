@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -20,6 +22,7 @@
 #include "base/clock.h"
 #include "support/client.h"
 #include "support/lone.h"
+#include "support/process.h"
 #include "support/scratch.h"
 #include "support/suite.h"
 #include "support/text.h"
@@ -663,6 +666,72 @@ START_TEST(test_logs)
 }
 END_TEST
 
+/* The lowest descriptor that a process has free. */
+static unsigned lowest_free(pid_t pid)
+{
+    unsigned fd = 0;
+    while (access(text_format("/proc/%d/fd/%u", (int)pid, fd), F_OK) == 0)
+        fd++;
+    return fd;
+}
+
+static void limit_descriptors(pid_t pid, unsigned most)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), 0);
+    limit.rlim_cur = most < limit.rlim_max ? most : limit.rlim_max;
+    ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
+}
+
+/* Sends it log.N and access.N. Returns what it says to that: "" when it uses them. */
+static const char *send_logs(struct lone *lone, int n)
+{
+    static struct channel_message answer;
+    struct channel_message message = {
+        .kind = CHANNEL_LOGS,
+        .argument = CHANNEL_LOG_MAIN | CHANNEL_LOG_ACCESS,
+        .nfds = 2,
+        .fds = { open(scratch_path(text_format("log.%d", n)), O_WRONLY | O_CREAT | O_APPEND, 0644),
+                 open(scratch_path(text_format("access.%d", n)), O_WRONLY | O_CREAT | O_APPEND,
+                      0644) },
+    };
+    ck_assert_int_eq(channel_send(lone->channel, &message), 0);
+    close(message.fds[0]);
+    close(message.fds[1]);
+    lone_expect(lone, CHANNEL_REOPENED, &answer);
+    return answer.text;
+}
+
+/* Descriptors for none, or for one of the two: both logs stay, and the master hears why. */
+START_TEST(test_logs_without_room)
+{
+    struct lone lone;
+    struct client client;
+    if (suite_has_valgrind() && suite_skip("the limit of descriptors would not be its own"))
+        return;
+    lone_start(&lone, &(struct lone_options){ .access_log = scratch_path("access.0") });
+    client_open(&client, lone.url);
+    expect_hello(&client);
+    ck_assert_str_eq(send_logs(&lone, 1), "");
+    unsigned files = process_count_files(lone.pid);
+    limit_descriptors(lone.pid, lowest_free(lone.pid) + (unsigned)_i);
+    ck_assert_str_eq(send_logs(&lone, 2), "Too many open files");
+    ck_assert_uint_eq(process_count_files(lone.pid), files);
+    expect_hello(&client);
+    WAIT_FOR(text_count_lines(scratch_read("access.1"), "GET /hello") == 1);
+    ck_assert_uint_eq(text_count_lines(scratch_read("log.1"), "the old ones stay: Too many"), 1);
+
+    limit_descriptors(lone.pid, UINT_MAX);
+    ck_assert_str_eq(send_logs(&lone, 3), "");
+    ck_assert_uint_eq(process_count_files(lone.pid), files);
+    expect_hello(&client);
+    WAIT_FOR(text_count_lines(scratch_read("access.3"), "GET /hello") == 1);
+    ck_assert_str_eq(text_format("%s%s", scratch_read("log.2"), scratch_read("access.2")), "");
+    client_close(&client);
+    lone_leave(&lone);
+}
+END_TEST
+
 /* Nobody reads the access log, or the disk is full: no answer waits for that. */
 START_TEST(test_blocked_log)
 {
@@ -898,6 +967,7 @@ int main(void)
     tcase_add_test(work, test_take);
     tcase_add_test(work, test_shared);
     tcase_add_test(work, test_logs);
+    tcase_add_loop_test(work, test_logs_without_room, 0, 2);
     tcase_add_loop_test(work, test_blocked_log, 0, 2);
     tcase_add_test(work, test_watchdog);
     tcase_add_test(work, test_descriptors);

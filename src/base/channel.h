@@ -18,7 +18,7 @@ enum channel_kind {
     /* From the child. */
     CHANNEL_READY = 1, /* it answered its own request */
     CHANNEL_FAILED,    /* text: why it cannot start; it exits next */
-    CHANNEL_REOPENED,  /* it uses the logs it was sent */
+    CHANNEL_REOPENED,  /* it uses the logs it was sent; text: why it keeps the old ones instead */
     CHANNEL_LEAVING,   /* somebody else told it to stop (a signal): it drains */
     CHANNEL_DRAINING,  /* it has closed its listening sockets: no connection is accepted any more */
 
@@ -50,7 +50,7 @@ struct channel_message {
     int64_t value;
     char text[CHANNEL_TEXT]; /* NUL-terminated */
     int fds[CHANNEL_FDS];    /* received ones are close-on-exec, and the receiver's to close */
-    unsigned nfds;
+    unsigned nfds;           /* received: fewer than were sent when no more could be opened */
 };
 
 enum channel_result {

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/channel.h"
 #include "base/clock.h"
@@ -28,12 +29,30 @@ static void end_round(struct master *master, int status, const char *answer)
     }
 }
 
+static void end_round_as_found(struct master *master)
+{
+    if (master->reopen_faults[0])
+        end_round(master, EXIT_FAILURE, master->reopen_faults);
+    else
+        end_round(master, EXIT_SUCCESS, "reopened\n");
+}
+
+/* What no longer fits is in the log alone. */
+static void add_fault(struct master *master, const char *text)
+{
+    size_t length = strlen(master->reopen_faults);
+    size_t room = sizeof(master->reopen_faults) - length;
+    if (snprintf(master->reopen_faults + length, room, "%s\n", text) >= (int)room)
+        master->reopen_faults[length] = '\0';
+}
+
 static void on_overdue(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)loop;
     (void)events;
     log_warning("the logs are reopened, but not every child has said so");
-    end_round(timer->data, EXIT_FAILURE, "reopened, but not every child has said so\n");
+    add_fault(timer->data, "reopened, but not every child has said so");
+    end_round_as_found(timer->data);
 }
 
 void logs_init(struct master *master)
@@ -42,14 +61,32 @@ void logs_init(struct master *master)
     master->reopen_overdue.data = master;
 }
 
-void logs_child_reopened(struct master *master)
+static void end_round_if_all_answered(struct master *master)
 {
     if (master->reopen.running == 0)
         return;
     for (const struct child *child = master->children; child; child = child->next)
         if (!child->has_reopened)
             return;
-    end_round(master, EXIT_SUCCESS, "reopened\n");
+    end_round_as_found(master);
+}
+
+void logs_child_gone(struct master *master)
+{
+    end_round_if_all_answered(master);
+}
+
+void logs_child_reopened(struct child *child, const char *failure)
+{
+    char name[CHILD_NAME_SIZE], text[CHILD_NAME_SIZE + CHANNEL_TEXT + 32];
+    child->has_reopened = true;
+    if (failure[0]) {
+        snprintf(text, sizeof(text), "%s keeps the old log files: %s", child_name(name, child),
+                 failure);
+        log_error("%s", text);
+        add_fault(child->master, text);
+    }
+    end_round_if_all_answered(child->master);
 }
 
 static void tell_children(struct master *master, const struct generation *generation)
@@ -136,6 +173,7 @@ uint64_t master_reopen(struct master *master)
     }
     struct generation_error error = { 0 };
     uint64_t round = master->reopen.running = ++master->reopen.last;
+    master->reopen_faults[0] = '\0';
     if (reopen_all(master, &error) == -1) {
         char answer[sizeof(error.text) + 64];
         log_error("reopen failed, the old files stay: %s", error.text);
@@ -146,7 +184,7 @@ uint64_t master_reopen(struct master *master)
         ev_now_update(master->loop);
         ev_timer_set(&master->reopen_overdue, REOPEN_DEADLINE, 0.);
         ev_timer_start(master->loop, &master->reopen_overdue);
-        logs_child_reopened(master);
+        end_round_if_all_answered(master); /* there may be none to wait for */
     }
     return round;
 }

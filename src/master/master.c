@@ -101,8 +101,7 @@ void master_child_message(struct child *child)
             reload_child_closed(child->master);
             break;
         case CHANNEL_REOPENED:
-            child->has_reopened = true;
-            logs_child_reopened(child->master);
+            logs_child_reopened(child, message.text);
             break;
         default:
             break;
@@ -150,7 +149,7 @@ static void reap(struct master *master, struct child *child, int status)
     }
     child->member = NULL;
     child_free(child);
-    logs_child_reopened(master);
+    logs_child_gone(master);
     reload_child_closed(master);
     master_update(master);
     if (master->is_stopping)

@@ -59,6 +59,7 @@ struct master {
     ev_timer retiring_overdue;
     struct master_round reopen;
     ev_timer reopen_overdue;
+    char reopen_faults[1024]; /* of the round that runs: lines that say who keeps the old files */
     bool is_stopping;
     bool admin_is_retired;
     bool has_killed; /* a child had to be killed to stop */

@@ -237,16 +237,17 @@ void access_fini(struct access *access)
 
 int access_set_sink(struct access *access, struct sink sink)
 {
+    bool is_on = sink.kind != SINK_OFF;
+    char *lines = access->lines;
+    if (is_on && !lines && !(lines = malloc(LINES_SIZE)))
+        return -1;
     finish(access);
     access->sink = sink;
-    if (sink.kind == SINK_OFF) {
-        free(access->lines);
-        access->lines = NULL;
-    } else if (!access->lines) {
-        access->lines = malloc(LINES_SIZE);
-        if (!access->lines)
-            return -1;
+    if (!is_on) {
+        free(lines);
+        lines = NULL;
     }
+    access->lines = lines;
     return 0;
 }
 

@@ -53,7 +53,10 @@ int access_init(struct access *access, struct sink sink, enum conf_access_format
 /* The same is said then. */
 void access_fini(struct access *access);
 
-/* Writes what is collected to the old sink, says in the log what that lost, and takes over the new one. -1: ENOMEM. */
+/*
+ * Writes what is collected to the old sink, says in the log what that lost, and takes over the new
+ * one. -1: ENOMEM; the old one goes on, the new one stays the caller's.
+ */
 int access_set_sink(struct access *access, struct sink sink);
 
 static inline bool access_is_on(const struct access *access)

@@ -157,33 +157,43 @@ static void on_signal(struct ev_loop *loop, ev_io *io, int events)
     drain(worker, CHANNEL_DRAIN_STOP, true, worker->heritage->conf->timeouts.drain);
 }
 
-/* A descriptor that cannot be a log is not kept. */
-static int adopt(struct sink *sink, int fd)
+/* -1 with errno: what is not `used` yet stays the caller's, and the old log goes on. */
+static int use_logs(struct worker *worker, const struct channel_message *message, unsigned *used)
 {
-    if (sink_adopt(sink, fd) == 0)
-        return 0;
-    log_error("cannot take over a log: %s", strerror(errno));
-    fd_close(&fd);
-    return -1;
+    bool has_log = message->argument & CHANNEL_LOG_MAIN;
+    bool has_access = message->argument & CHANNEL_LOG_ACCESS;
+    struct sink log, access;
+    if (message->nfds < (unsigned)has_log + has_access) {
+        errno = EMFILE; /* the kernel dropped those there was no room for */
+        return -1;
+    }
+    if ((has_log && sink_adopt(&log, message->fds[0]) == -1) ||
+        (has_access && sink_adopt(&access, message->fds[has_log]) == -1))
+        return -1;
+    /* The log first: what the access log lost is told in the new one. */
+    if (has_log) {
+        log_set_sink(log, log_is_journal(log.fd));
+        ++*used;
+    }
+    if (has_access) {
+        if (access_set_sink(&worker->conns.access, access) == -1)
+            return -1;
+        ++*used;
+    }
+    return 0;
 }
 
 static void take_logs(struct worker *worker, const struct channel_message *message)
 {
-    unsigned next = 0;
-    struct sink sink;
-    if (message->argument & CHANNEL_LOG_MAIN && next < message->nfds) {
-        int fd = message->fds[next++];
-        if (adopt(&sink, fd) == 0)
-            log_set_sink(sink, log_is_journal(fd));
+    struct channel_message answer = { .kind = CHANNEL_REOPENED };
+    unsigned used = 0;
+    if (use_logs(worker, message, &used) == -1) {
+        snprintf(answer.text, sizeof answer.text, "%s", strerror(errno));
+        log_error("cannot use the new log files, the old ones stay: %s", answer.text);
     }
-    if (message->argument & CHANNEL_LOG_ACCESS && next < message->nfds) {
-        if (adopt(&sink, message->fds[next++]) == 0 &&
-            access_set_sink(&worker->conns.access, sink) == -1)
-            log_error("out of memory: the access log is off");
-    }
-    while (next < message->nfds)
-        fd_close(&(int){ message->fds[next++] });
-    tell(worker, CHANNEL_REOPENED);
+    while (used < message->nfds)
+        fd_close(&(int){ message->fds[used++] });
+    channel_send(worker->heritage->channel, &answer);
 }
 
 static void take_message(struct worker *worker, const struct channel_message *message)
