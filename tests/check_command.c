@@ -1,11 +1,16 @@
 /* The commands: what each prints, and its exit status. */
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "support/scratch.h"
 #include "support/server.h"
 #include "support/suite.h"
@@ -52,6 +57,13 @@ static const struct {
     { { "-o", "workers=0" }, 78, NULL, "-o workers: " },
     { { "probe", "http://localhost/" }, 2, NULL, "localhost" },
     { { "probe", "ftp://127.0.0.1/" }, 2, NULL, "ftp" },
+    { { "probe", "http://127.0.0.1:1/a b" }, 2, NULL, "write it as %XX, a blank as %20" },
+    { { "probe", "http://127.0.0.1:1?a\tb" }, 2, NULL, "write it as %XX" },
+    { { "probe", "http://127.0.0.1:1/a HTTP/1.1\r\nX: y" }, 2, NULL, "write it as %XX" },
+    { { "probe", "http://127.0.0.1:1/\x7f" }, 2, NULL, "write it as %XX" },
+    { { "probe", "http://127.0.0.1:1/%2" }, 2, NULL, "write it as %XX" },
+    { { "probe", "/a b" }, 2, NULL, "write it as %XX" },
+    { { "probe", "/\xc3\xa9" }, 2, NULL, "write it as %XX" },
 };
 
 START_TEST(usage)
@@ -230,6 +242,99 @@ START_TEST(probe)
 }
 END_TEST
 
+#define OK "HTTP/1.1 200 OK\r\n"
+#define HINTS "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+
+/* What a server sees of it, and what it makes of that server's answer. */
+static const struct {
+    const char *rest;   /* of the URL, behind the port */
+    const char *target; /* of the request */
+    const char *answer;
+    int status;
+} wire_rows[] = {
+    { "/a", "/a", OK, 0 },
+    { "/a#f", "/a", OK, 0 },
+    { "/a?b#c?d", "/a?b", OK, 0 },
+    { "/#", "/", OK, 0 },
+    { "#f", "/", OK, 0 },
+    { "", "/", OK, 0 },
+    { "?x=y", "/?x=y", OK, 0 },
+    { "?x#y", "/?x", OK, 0 },
+    { "/%20//b?c=[d]&e?", "/%20//b?c=[d]&e?", OK, 0 },
+    { "/", "/", "HTTP/1.1 100 Continue\r\n\r\n" OK, 0 },
+    { "/", "/", HINTS OK, 0 },
+    { "/", "/", HINTS HINTS "HTTP/1.1 204 No Content\r\n\r\n", 0 },
+    { "/", "/", HINTS "HTTP/1.1 503 Service Unavailable\r\n", 1 },
+    { "/", "/", HINTS, 1 },
+    { "/", "/", "HTTP/1.1 103 Early Hints\r\nX: HTTP/1.1 200 OK\r\n", 1 },
+    { "/", "/", "HTTP/1.1 103 Early Hints\r\nX: %LONG%\r\n\r\n" OK, 0 },
+    { "/", "/", "HTTP/1.1 101 Switching Protocols\r\n\r\n" OK, 1 },
+    { "/", "/", "HTTP/1.0 200 \n", 0 },
+    { "/", "/", "HTTP/1.1 200", 1 },
+    { "/", "/", "HTTP/1.1 2000 OK\r\n", 1 },
+    { "/", "/", "HTTP/1.1 199 \r\n\r\nHTTP/1.1 299 \r\n", 0 },
+    { "/", "/", "200 OK\r\n", 1 },
+    { "/", "/", "", 1 },
+};
+
+static int listen_anywhere(unsigned *port)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, length), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+/* Fails the test when nothing comes, as when the probe has given up before it connects. */
+static void await_input(int fd)
+{
+    struct deadline deadline = deadline_start();
+    struct pollfd ready = { .fd = fd, .events = POLLIN };
+    ck_assert_int_eq(poll(&ready, 1, deadline_left(&deadline)), 1);
+}
+
+/* Answers one request; returns what it was. */
+static const char *answer_once(int listener, const char *answer)
+{
+    char bytes[4096];
+    struct buf request = { 0 };
+    await_input(listener);
+    int fd = accept(listener, NULL, NULL);
+    while (!request.data || !strstr(buf_string(&request), "\r\n\r\n")) {
+        await_input(fd);
+        ssize_t got = recv(fd, bytes, sizeof bytes, 0);
+        ck_assert_int_gt(got, 0);
+        buf_add(&request, bytes, (size_t)got);
+    }
+    ck_assert_int_eq(send(fd, answer, strlen(answer), MSG_NOSIGNAL), (ssize_t)strlen(answer));
+    close(fd);
+    const char *text = text_copy(request.data, request.length);
+    buf_fini(&request);
+    return text;
+}
+
+START_TEST(probe_on_the_wire)
+{
+    unsigned port;
+    struct process process;
+    int listener = listen_anywhere(&port);
+    const char *url = text_format("http://127.0.0.1:%u%s", port, wire_rows[_i].rest);
+    const char *answer = text_replace(wire_rows[_i].answer, "%LONG%", text_repeat("x", 5000));
+
+    process_start(&process, &(struct launch){ .arguments = LIST("probe", url) });
+    const char *request = answer_once(listener, answer);
+    const char *start =
+        text_format("GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n", wire_rows[_i].target, port);
+    ck_assert_msg(strncmp(request, start, strlen(start)) == 0, "%s", request);
+    ck_assert_int_eq(process_wait(&process), wire_rows[_i].status);
+    close(listener);
+}
+END_TEST
+
 START_TEST(probe_of_the_first_listener)
 {
     struct server server;
@@ -238,6 +343,7 @@ START_TEST(probe_of_the_first_listener)
                                                     "listen = \"unix:${DIR}/socket\"\n" });
     process_expect(0, LIST("probe", "-c", server.config));
     process_expect(0, LIST("probe", "-c", server.config, "/readyz"));
+    process_expect(0, LIST("probe", "-c", server.config, "/readyz#now"));
     process_expect(1, LIST("probe", "-c", server.config, "/gone"));
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
     process_expect(1, LIST("probe", "-c", server.config));
@@ -256,6 +362,7 @@ int main(void)
     tcase_add_test(tests, overrides);
     tcase_add_test(tests, running_configuration);
     tcase_add_loop_test(tests, probe, 0, SUITE_ROWS(probe_rows));
+    tcase_add_loop_test(tests, probe_on_the_wire, 0, SUITE_ROWS(wire_rows));
     tcase_add_test(tests, probe_of_the_first_listener);
     return suite_run(suite);
 }

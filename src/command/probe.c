@@ -11,15 +11,40 @@
 #include "base/fd.h"
 #include "command/command.h"
 #include "conf/conf.h"
+#include "http/grammar.h"
 
 #define PROBE_DEADLINE (5 * CLOCK_SECOND)
+#define PROBE_PATH_SIZE 1536 /* so that a request fits into 2,048 bytes */
 #define DEFAULT_PATH "/healthz"
 
 struct target {
     struct address address;
     char host[ADDRESS_TEXT_SIZE]; /* what Host says */
-    const char *path;
+    char path[PROBE_PATH_SIZE];   /* and query: the request target */
 };
+
+/* What an answer comes from. */
+struct source {
+    int fd;
+    int64_t deadline;
+    size_t used, length; /* of the bytes */
+    char bytes[2048];
+};
+
+/* `text` is what follows the authority. A fragment is for who asks, never sent; no path is "/"
+ * (RFC 9112, 3.2.1). */
+static int set_path(struct target *target, const char *text)
+{
+    if (!grammar_is_uri(slice_of(text)))
+        return command_fail(COMMAND_USAGE, "probe: the path has a character that no URL may have: "
+                                           "write it as %%XX, a blank as %%20");
+    int length = snprintf(target->path, sizeof(target->path), "%s%.*s", text[0] == '/' ? "" : "/",
+                          (int)strcspn(text, "#"), text);
+    if (length < 0 || (size_t)length >= sizeof(target->path))
+        return command_fail(COMMAND_USAGE, "probe: the path is longer than %zu bytes",
+                            sizeof(target->path) - 1);
+    return COMMAND_SUCCESS;
+}
 
 /* "http://HOST[:PORT][/PATH]" with a numeric host. */
 static int parse_url(struct target *target, const char *url)
@@ -46,8 +71,7 @@ static int parse_url(struct target *target, const char *url)
                             fault ? fault : "name one address");
     target->address = parsed[0];
     snprintf(target->host, sizeof(target->host), "%s", authority);
-    target->path = url[length] == '/' ? url + length : "/";
-    return COMMAND_SUCCESS;
+    return set_path(target, url + length);
 }
 
 /* The first listener of the configuration; a wildcard is reached by the loopback address. */
@@ -102,8 +126,7 @@ static int connect_within(int fd, const struct address *address, int64_t deadlin
     return reason == 0 ? 0 : -1;
 }
 
-/* Reads as far as the status line; returns the status, or -1 with errno. */
-static int get(int fd, const struct target *target, int64_t deadline)
+static int send_get(int fd, const struct target *target)
 {
     char text[2048];
     int length = snprintf(text, sizeof(text),
@@ -114,21 +137,68 @@ static int get(int fd, const struct target *target, int64_t deadline)
     if (length < 0 || (size_t)length >= sizeof(text) ||
         send(fd, text, (size_t)length, MSG_NOSIGNAL) != length)
         return -1;
-    size_t got = 0;
-    while (got < sizeof(text) - 1 && !memchr(text, '\n', got)) {
-        if (wait_for(fd, POLLIN, deadline) == -1)
+    return 0;
+}
+
+/* -1 with errno, at the end too: nothing ends well before the status is known. */
+static int read_more(struct source *source)
+{
+    if (wait_for(source->fd, POLLIN, source->deadline) == -1)
+        return -1;
+    ssize_t more = recv(source->fd, source->bytes, sizeof(source->bytes), 0);
+    if (more == 0)
+        errno = EPROTO;
+    if (more <= 0)
+        return -1;
+    source->used = 0;
+    source->length = (size_t)more;
+    return 0;
+}
+
+/* A line without its end; what there is no room for is dropped. -1 with errno. */
+static int read_line(struct source *source, char *line, size_t size)
+{
+    size_t length = 0;
+    for (;;) {
+        if (source->used == source->length && read_more(source) == -1)
             return -1;
-        ssize_t more = recv(fd, text + got, sizeof(text) - 1 - got, 0);
-        if (more == -1)
-            return -1;
-        if (more == 0)
+        char c = source->bytes[source->used++];
+        if (c == '\n')
             break;
-        got += (size_t)more;
+        if (length < size - 1)
+            line[length++] = c;
     }
-    text[got] = '\0';
+    if (length > 0 && line[length - 1] == '\r')
+        length--;
+    line[length] = '\0';
+    return 0;
+}
+
+/* Reads as far as the status line of the final answer; returns the status, or -1 with errno. */
+static int read_status(struct source *source)
+{
+    char line[256];
     int major, minor, status;
-    errno = EPROTO;
-    return sscanf(text, "HTTP/%d.%d %d", &major, &minor, &status) == 3 ? status : -1;
+    for (;;) {
+        if (read_line(source, line, sizeof(line)) == -1)
+            return -1;
+        errno = EPROTO;
+        if (sscanf(line, "HTTP/%d.%d %d", &major, &minor, &status) != 3)
+            return -1;
+        /* Others may come before it, unasked (RFC 9110, 15.2); after 101 it would be no HTTP. */
+        if (status < 100 || status > 199 || status == 101)
+            return status;
+        do {
+            if (read_line(source, line, sizeof(line)) == -1)
+                return -1;
+        } while (line[0]);
+    }
+}
+
+static int get(int fd, const struct target *target, int64_t deadline)
+{
+    struct source source = { .fd = fd, .deadline = deadline };
+    return send_get(fd, target) == -1 ? -1 : read_status(&source);
 }
 
 int command_probe(const struct command_options *options)
@@ -136,11 +206,15 @@ int command_probe(const struct command_options *options)
     struct target target = { .path = DEFAULT_PATH };
     const char *url = options->argument;
     bool is_path = url && url[0] == '/';
-    int result = url && !is_path ? parse_url(&target, url) : first_listener(&target, options);
+    int result = COMMAND_SUCCESS;
+    if (is_path)
+        result = set_path(&target, url);
+    else if (url)
+        result = parse_url(&target, url);
+    if (result == COMMAND_SUCCESS && (is_path || !url))
+        result = first_listener(&target, options);
     if (result != COMMAND_SUCCESS)
         return result;
-    if (is_path)
-        target.path = url;
     int64_t deadline = clock_monotonic() + PROBE_DEADLINE;
     int fd = socket(target.address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int status = -1;
