@@ -13,8 +13,14 @@
 /* Output is sent when there is so much of it, and always when a batch of requests is answered. */
 #define BATCH (64 * 1024)
 
+/* So much is sent for one connection, then others have their turn. */
+#define SEND_MOST (1024 * 1024)
+
 /* What is read ahead while a late answer is awaited. */
 #define AHEAD (16 * 1024)
+
+/* What is read at least, however much was read in this turn. */
+#define READ_LEAST 1024
 
 #define LINGER_BYTES (10U * 1024 * 1024)
 #define LINGER_MS 30000U
@@ -138,22 +144,27 @@ static bool is_waiting(const struct conn *conn)
 /* May the next bytes be worked on? */
 static bool is_able(const struct conn *conn)
 {
-    return !conn->is_closing && !conn->is_broken && !has_output(conn) && !is_waiting(conn);
+    return !conn->is_closing && !conn->is_broken && !conn->is_paused && !has_output(conn) &&
+           !is_waiting(conn);
 }
 
 /* Answers all requests that are there. Returns the bytes that were used. */
 static size_t work(struct conn *conn, struct slice bytes)
 {
-    size_t used = 0;
+    size_t used = 0, sent = 0;
     conn->is_working = true;
+    conn->is_paused = false;
     while (used < bytes.length && is_able(conn)) {
         struct slice rest = { bytes.data + used, bytes.length - used };
         size_t more = conn->is_in_body ? serve_body(conn, rest) : serve_head(conn, rest);
         if (more == 0)
             break;
         used += more;
-        if (conn_output(conn)->length >= BATCH)
+        if (conn_output(conn)->length >= BATCH) {
+            sent += conn_output(conn)->length;
             flush(conn);
+            conn->is_paused = sent >= SEND_MOST && used < bytes.length;
+        }
     }
     conn->is_working = false;
     return used;
@@ -271,7 +282,8 @@ static void release_held(struct conn *conn)
 /* Can nothing more become of it? The peer has ended it after all answers, or within a request. */
 static bool is_over(const struct conn *conn)
 {
-    return conn->is_broken || (conn->is_ended && !has_output(conn) && !is_waiting(conn));
+    return conn->is_broken ||
+           (conn->is_ended && !has_output(conn) && !is_waiting(conn) && !conn->is_paused);
 }
 
 /* Decides in which phase the connection is, and what it waits for; or ends it. */
@@ -291,6 +303,9 @@ static void settle(struct conn *conn)
     } else if (is_waiting(conn)) {
         enter(conn, PHASE_WAIT, is_renewed);
         watch(conn, conn->is_ended || held->input.length >= AHEAD ? 0 : EV_READ);
+    } else if (conn->is_paused) {
+        enter(conn, PHASE_SEND, true);
+        watch(conn, EV_WRITE); /* there is room: it goes on in the next turn */
     } else if (conn->is_in_body) {
         enter(conn, PHASE_BODY, is_renewed);
         watch(conn, EV_READ);
@@ -330,15 +345,31 @@ static void on_lingering(struct conn *conn)
     enter(conn, PHASE_LINGER, !conns->closes_idle); /* nobody is waited for twice then */
 }
 
+/* How much to read. The more was read in this turn of the loop, the less: thousands of connections
+ * full of requests must not hold up the one that asks for a little. */
+static size_t read_size(const struct conn *conn)
+{
+    size_t size = conn_conns(conn)->read_left / 8;
+    if (size > CONNS_INPUT)
+        size = CONNS_INPUT;
+    if (size < READ_LEAST)
+        size = READ_LEAST;
+    if (is_waiting(conn) && size > AHEAD - conn->held->input.length)
+        size = AHEAD - conn->held->input.length;
+    return size;
+}
+
 /* Works on what has come. Whoever calls it settles the connection. */
 static enum stream_state receive(struct conn *conn)
 {
     struct conns *conns = conn_conns(conn);
-    size_t length = CONNS_INPUT;
+    size_t length = read_size(conn);
+    scoreboard_add(&conns->slot->turns, 1); /* the watchdog sees that it is not stuck */
     enum stream_state state = stream_receive(&conn->stream, conns->input, &length);
     switch (state) {
     case STREAM_OPEN:
         conn->is_fresh = false;
+        conns->read_left -= length < conns->read_left ? length : conns->read_left;
         advance(conn, (struct slice){ conns->input, length });
         scoreboard_request_clear(&conns->slot->answering);
         break;
@@ -452,6 +483,13 @@ void conn_expire(struct conn *conn)
         conn_free(conn);
         return;
     }
+    if (phase == PHASE_WAIT) { /* no deadline, but one who has gone may be unseen so far */
+        if (conn_is_vain(conn))
+            conn_free(conn);
+        else
+            enter(conn, PHASE_WAIT, true);
+        return;
+    }
     if (phase == PHASE_SEND && is_reading(conn)) {
         await_room(conn, true);
         return;
@@ -462,9 +500,10 @@ void conn_expire(struct conn *conn)
     }
     scoreboard_add(&conns->slot->counters.timeouts, 1);
     conn->is_closing = true;
-    if (phase == PHASE_SEND)
+    if (phase == PHASE_SEND) {
+        stream_abort(&conn->stream); /* the kernel need not keep what nobody reads */
         conn->is_broken = true;
-    else if (phase == PHASE_HEADER ? !conn->is_fresh : phase == PHASE_BODY && conn->held->late)
+    } else if (phase == PHASE_HEADER ? !conn->is_fresh : phase == PHASE_BODY && conn->held->late)
         end_with(conn, 408);
     settle(conn);
 }

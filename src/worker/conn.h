@@ -61,6 +61,7 @@ struct conn {
     bool is_in_body : 1;   /* what comes next is the body of a request */
     bool is_working : 1;   /* its input is being worked on, further up the stack */
     bool is_dismissed : 1; /* its next answer is its last */
+    bool is_paused : 1;    /* others have their turn before it goes on */
     bool is_closing : 1;   /* to be closed when all is sent */
     bool is_ended : 1;     /* the peer sends no more */
     bool is_broken : 1;    /* to be dropped: reset, or no memory */

@@ -14,8 +14,16 @@
 /* Memory of the output buffer that is kept after a large answer. */
 #define OUTPUT_KEPT (256 * 1024)
 
-/* So many connections leave enough memory behind that it is worth giving back. */
-#define PEAK_LARGE 512
+/* So much is read in a turn of the loop before the pieces get small. */
+#define READ_BUDGET (512 * 1024)
+
+/* So many connections leave enough memory behind that it is worth giving back; and so many a table
+ * of the loop that is worth a new loop. */
+#define PEAK_LARGE 64
+#define PEAK_SPREAD 512
+
+/* How often a late answer is looked at: will anybody read it? */
+#define WAIT_SPAN (5 * CLOCK_SECOND)
 
 static struct conn *conn_of(struct phase_entry *entry)
 {
@@ -73,6 +81,7 @@ static void set_spans(struct conns *conns)
     phase_set_span(&conns->phases, PHASE_SEND, timeouts->send);
     phase_set_span(&conns->phases, PHASE_IDLE, timeouts->idle);
     phase_set_span(&conns->phases, PHASE_LINGER, LINGER_SPAN);
+    phase_set_span(&conns->phases, PHASE_WAIT, WAIT_SPAN);
 }
 
 int conns_init(struct conns *conns)
@@ -81,6 +90,7 @@ int conns_init(struct conns *conns)
     admit_init(conns);
     set_spans(conns);
     conns->now = clock_monotonic();
+    conns->read_left = READ_BUDGET;
     conns->head_limits.header = (size_t)conns->conf->limits.header;
     conns->errors = response_errors_new();
     conns->input = malloc(CONNS_INPUT);
@@ -149,6 +159,7 @@ void conns_move(struct conns *conns, struct ev_loop *loop)
 void conns_wake(struct conns *conns)
 {
     conns->now = clock_monotonic();
+    conns->read_left = READ_BUDGET;
 }
 
 /* What most of many connections have left behind: the allocator keeps it unless it is asked. */
@@ -156,7 +167,7 @@ static void give_back(struct conns *conns)
 {
     if (conns->open > conns->peak)
         conns->peak = conns->open;
-    if (conns->peak >= PEAK_LARGE)
+    if (conns->peak >= PEAK_SPREAD)
         conns->is_spread = true;
     bool is_deserted = conns->is_spread && conns->open == 0;
     if (!is_deserted && (conns->peak < PEAK_LARGE || conns->open > conns->peak / 4))

@@ -51,7 +51,8 @@ struct conns {
 
     /* For connections and those that answer on them. */
     struct answer_context context;
-    int64_t now; /* monotonic, of this turn of the loop */
+    int64_t now;      /* monotonic, of this turn of the loop */
+    size_t read_left; /* bytes, of what a turn of the loop may read at full speed */
     struct date date;
     struct routes *index;
     struct response_errors *errors;

@@ -16,7 +16,7 @@
 enum phase {
     PHASE_HEADER, /* from accept, or the first byte of a request, to the end of its head */
     PHASE_BODY,   /* to the end of its body */
-    PHASE_WAIT,   /* a late answer is awaited; no deadline */
+    PHASE_WAIT,   /* a late answer is awaited; ends only when nobody will read it */
     PHASE_SEND,   /* the kernel has not taken all of the answer; begins again when it takes some */
     PHASE_IDLE,   /* between requests */
     PHASE_LINGER, /* all is sent; until the peer closes too */

@@ -62,6 +62,12 @@ void stream_shutdown(struct stream *stream)
     shutdown(stream->fd, SHUT_WR);
 }
 
+void stream_abort(struct stream *stream)
+{
+    const struct linger none = { .l_onoff = 1 };
+    setsockopt(stream->fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+}
+
 void stream_close(struct stream *stream)
 {
     fd_close(&stream->fd);

@@ -49,6 +49,9 @@ bool stream_is_ended(const struct stream *stream);
 /* No more will be sent; the peer sees the end once it has read all. */
 void stream_shutdown(struct stream *stream);
 
+/* Closing it will drop what the peer has not read, and reset the connection. */
+void stream_abort(struct stream *stream);
+
 void stream_close(struct stream *stream);
 
 #endif

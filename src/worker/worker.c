@@ -30,6 +30,9 @@
 /* How long an idle connection may stay when the server stops. */
 #define IDLE_GRACE (1 * CLOCK_SECOND)
 
+/* Blocks of memory from which on each goes back to the system when it is freed. */
+#define LARGE_BLOCK (64 * 1024)
+
 struct worker {
     const struct heritage *heritage;
     struct ev_loop *loop;
@@ -433,6 +436,9 @@ static void init(struct worker *worker)
     worker->signals = identity_signals();
     if (worker->signals == -1)
         fail(worker, "cannot watch signals: %s", strerror(errno));
+    /* Fixed, or else glibc raises it with the first large block that is freed, and keeps the next. */
+    mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
+    mallopt(M_TRIM_THRESHOLD, 2 * LARGE_BLOCK);
     worker->loop = new_loop();
     if (!worker->loop)
         fail(worker, "cannot make an event loop: %s", strerror(errno));
