@@ -6,9 +6,11 @@
 #include <check.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -215,6 +217,54 @@ START_TEST(test_flush)
 }
 END_TEST
 
+/* The disk of two workers is full, then it has room again. Each line is there or told as lost, and
+ * the reason is that of the disk. */
+START_TEST(test_full)
+{
+    enum { LINES = 300 };
+    struct scoreboard_peer v4 = peer_of("192.0.2.1");
+    struct access workers[2];
+    struct sink sink;
+    struct rlimit before, limit;
+    ck_assert_int_eq(sink_open_path(&sink, scratch_path("log"), 0644), 0);
+    log_set_sink(sink, false);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_int_eq(sink_open_path(&sink, scratch_path("access"), 0644), 0);
+        ck_assert_int_eq(access_init(&workers[i], sink, CONF_ACCESS_COMBINED, i, 1), 0);
+    }
+    struct access_entry entry = { .peer = &v4, .line = SLICE("GET / HTTP/1.1"), .status = 200 };
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 10001;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit); /* holds for the files of Check too: no assertion now */
+    for (int i = 0; i < LINES; i++) {
+        access_add(&workers[i % 2], &entry);
+        if (i % 10 < 2)
+            access_flush(&workers[i % 2]);
+    }
+    setrlimit(RLIMIT_FSIZE, &before);
+    for (int i = 1; i >= 0; i--) {
+        access_flush(&workers[i]);
+        access_add(&workers[i], &entry);
+        access_fini(&workers[i]);
+    }
+    const char *all = scratch_read("access"), *log = scratch_read("log");
+    unsigned whole =
+        text_count_lines(all, "^192\\.0\\.2\\.1 - - \\[[^]]*\\] \"GET / HTTP/1\\.1\" 200 "
+                              "- \"-\" \"-\"$");
+    ck_assert_uint_gt(whole, 100);
+    ck_assert_uint_eq(text_count_lines(all, "^$"), 0);
+    ck_assert_uint_le(text_count_lines(all, ""), whole + 1); /* one fragment */
+    unsigned told = 0;
+    for (const char *at = log; (at = strstr(at, "access log: ")) != NULL; at++)
+        told += (unsigned)strtoul(at + strlen("access log: "), NULL, 10);
+    ck_assert_msg(whole + told == LINES + 2, "%u there, %u lost:\n%s", whole, told, log);
+    ck_assert_uint_gt(text_count_lines(log, "lines were dropped: File too large"), 0);
+    ck_assert_uint_eq(text_count_lines(log, "temporarily"), 0);
+}
+END_TEST
+
 START_TEST(test_off)
 {
     struct access access;
@@ -234,6 +284,7 @@ int main(void)
     tcase_add_loop_test(tests, test_unfit, 0, 7);
     tcase_add_loop_test(tests, test_hostile, 0, 300);
     tcase_add_loop_test(tests, test_flush, 0, 2);
+    tcase_add_test(tests, test_full);
     tcase_add_test(tests, test_off);
     return suite_run(suite);
 }

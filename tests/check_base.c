@@ -397,33 +397,117 @@ START_TEST(shared_terminal_never_blocks)
 }
 END_TEST
 
-/* A file that takes part of a line: the next line does not stick to the fragment. */
-START_TEST(torn_lines_are_ended)
+/* All that is in a file, and it is removed. */
+static const char *take_file(const char *path)
 {
-    char directory[] = "/tmp/hayate-torn-XXXXXX", path[64], text[512] = "";
-    struct sink sink;
-    struct rlimit limit = { 150, RLIM_INFINITY };
+    static char text[1024];
+    int fd = open(path, O_RDONLY);
+    ssize_t length = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    unlink(path);
+    text[length > 0 ? length : 0] = '\0';
+    return text;
+}
+
+/* Writes while files may not grow beyond `most`. No assertions here: it holds for those of Check
+ * too. Returns errno, or 0. */
+static int write_limited(struct sink *sink, const char *lines, size_t most)
+{
+    struct rlimit before, limit;
+    getrlimit(RLIMIT_FSIZE, &before);
+    limit = before;
+    limit.rlim_cur = most;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    int result = sink_write(sink, lines, strlen(lines));
+    int reason = errno;
+    setrlimit(RLIMIT_FSIZE, &before);
+    return result == 0 ? 0 : reason;
+}
+
+/* Two processes write to one file, and the room ends within a batch of the first: the second never
+ * continues the fragment, no line is empty, what is lost is counted, and it is known why. */
+START_TEST(room_that_ends)
+{
+    static const struct {
+        size_t room;
+        uint64_t lost;
+        const char *left;
+    } cases[] = {
+        { 0, 3, "" },
+        { 1, 3, "\n" }, /* nothing can be left of it */
+        { 3, 3, "aa\n" },
+        { 4, 3, "aaa\n" },
+        { 5, 2, "aaaa\n" },
+        { 8, 2, "aaaa\nbb\n" },
+        { 14, 1, "aaaa\nbbbb\nccc\n" },
+        { 15, 0, "aaaa\nbbbb\ncccc\n" },
+    };
+    char directory[] = "/tmp/hayate-room-XXXXXX", path[64], all[128];
+    struct sink mine, other;
+    size_t room = cases[_i / 3].room;
     ck_assert_ptr_nonnull(mkdtemp(directory));
     snprintf(path, sizeof(path), "%s/log", directory);
-    ck_assert_int_eq(sink_open_path(&sink, path, 0600), 0);
-    signal(SIGXFSZ, SIG_IGN);
-    char line[101];
-    int results[3];
-    memset(line, 'a', 99);
-    strcpy(line + 99, "\n");
-    setrlimit(RLIMIT_FSIZE, &limit); /* holds for the files of Check too: no assertion now */
-    for (int i = 0; i < 3; i++)
-        results[i] = sink_write(&sink, line, 100);
-    limit.rlim_cur = RLIM_INFINITY;
-    setrlimit(RLIMIT_FSIZE, &limit);
-    ck_assert_int_eq(results[0], 0);
-    ck_assert_int_eq(results[1], -1);
-    ck_assert_int_eq(results[2], -1);
-    ck_assert_int_eq(sink_write(&sink, "whole\n", 6), 0);
-    int fd = open(path, O_RDONLY);
-    ck_assert_int_gt(read(fd, text, sizeof(text) - 1), 0);
-    ck_assert_ptr_nonnull(strstr(text, "\nwhole\n"));
-    unlink(path);
+    if (_i % 3 == 2) { /* as from "hayate >log" */
+        int fd = open(path, O_WRONLY | O_CREAT, 0600);
+        ck_assert_int_eq(sink_open_inherited(&mine, fd), 0);
+        close(fd);
+    } else {
+        ck_assert_int_eq(sink_open_path(&mine, path, 0600), 0);
+    }
+    if (_i % 3 == 1) /* a generation of workers later */
+        ck_assert_int_eq(sink_open_path(&other, path, 0600), 0);
+    else
+        ck_assert_int_eq(sink_adopt(&other, fcntl(mine.fd, F_DUPFD_CLOEXEC, 3)), 0);
+    ck_assert_int_eq(sink_write(&other, "first\n", 6), 0);
+    int reason = write_limited(&mine, "aaaa\nbbbb\ncccc\n", 6 + room);
+    ck_assert_int_eq(reason, cases[_i / 3].lost ? EFBIG : 0);
+    ck_assert_uint_eq(mine.dropped, cases[_i / 3].lost);
+    ck_assert_int_eq(sink_write(&other, "other\n", 6), 0);
+    ck_assert_int_eq(sink_write(&mine, "mine\n", 5), 0);
+    sink_close(&mine);
+    sink_close(&other);
+    snprintf(all, sizeof(all), "first\n%sother\nmine\n", cases[_i / 3].left);
+    ck_assert_str_eq(take_file(path), all);
+    rmdir(directory);
+}
+END_TEST
+
+/* A fragment that could not be mended in place: its owner ends it, but not when another has written
+ * since, and also when the file was opened anew; another file has none. */
+START_TEST(fragments_that_stay)
+{
+    static const struct {
+        bool others_write, is_reopened, is_rotated;
+        const char *all;
+    } cases[] = {
+        { false, false, false, "frag\nmine\n" }, { true, false, false, "fragother\nmine\n" },
+        { false, true, false, "frag\nmine\n" },  { true, true, false, "fragother\nmine\n" },
+        { false, true, true, "mine\n" },
+    };
+    char directory[] = "/tmp/hayate-torn-XXXXXX", path[64];
+    struct sink mine, other, next;
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/log", directory);
+    ck_assert_int_eq(sink_open_path(&mine, path, 0600), 0);
+    ck_assert_int_eq(sink_open_path(&other, path, 0600), 0);
+    ck_assert_int_eq(sink_write(&mine, "frag", 4), 0);
+    mine.is_torn = true;
+    mine.torn_size = 4;
+    mine.dropped = 1;
+    if (cases[_i].is_rotated)
+        unlink(path);
+    if (cases[_i].is_reopened) {
+        ck_assert_int_eq(sink_open_path(&next, path, 0600), 0);
+        sink_replace(&mine, next);
+    }
+    if (cases[_i].others_write)
+        ck_assert_int_eq(sink_write(&other, "other\n", 6), 0);
+    ck_assert_int_eq(sink_write(&mine, "mine\n", 5), 0);
+    ck_assert_uint_eq(mine.dropped, 1);
+    sink_close(&mine);
+    sink_close(&other);
+    ck_assert_str_eq(take_file(path), cases[_i].all);
     rmdir(directory);
 }
 END_TEST
@@ -527,7 +611,8 @@ int main(void)
     tcase_add_loop_test(tests, sinks_never_block, 0, 3);
     tcase_add_test(tests, shared_pipe_never_blocks);
     tcase_add_test(tests, shared_terminal_never_blocks);
-    tcase_add_test(tests, torn_lines_are_ended);
+    tcase_add_loop_test(tests, room_that_ends, 0, 3 * 8);
+    tcase_add_loop_test(tests, fragments_that_stay, 0, 5);
     tcase_add_loop_test(tests, file_modes_ignore_the_umask, 0, 2);
     tcase_add_loop_test(tests, log_lines_are_lines, 0, 10);
     tcase_add_loop_test(tests, closed_standard_descriptors_are_filled, 0, 8);

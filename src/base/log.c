@@ -55,6 +55,7 @@ void log_identify(const char *role)
 {
     snprintf(self.role, sizeof(self.role), "%s", role);
     self.pid = getpid();
+    self.sink.dropped = 0; /* what the parent lost it tells itself */
 }
 
 void log_set_format(enum log_format format, enum log_level level)
@@ -65,9 +66,9 @@ void log_set_format(enum log_format format, enum log_level level)
 
 void log_set_sink(struct sink sink, bool is_journal)
 {
-    if (self.sink.fd != 2)
-        sink_close(&self.sink);
-    self.sink = sink;
+    if (self.sink.fd == 2)
+        self.sink.fd = -1; /* not ours to close */
+    sink_replace(&self.sink, sink);
     self.is_journal = is_journal;
 }
 

@@ -7,6 +7,16 @@
  * MSG_DONTWAIT, and where opening anew is refused a pipe is written with RWF_NOWAIT, and a terminal
  * under a timer of 10 ms. Regular files are written as they are: a full disk is an error at once,
  * not a wait.
+ *
+ * Lines of several processes to one sink. A pipe takes up to PIPE_BUF bytes whole or not at all. A
+ * file is appended to, whole while there is room. Where the room ends, a line is cut: its fragment
+ * is made a line of its own at once, in place, which takes no room, so that what others write next
+ * does not stick to it (the last byte taken becomes the newline; a single one leaves an empty line).
+ * There is no lock, so no promise for a line that another process writes between the cut and its
+ * mending, a few system calls later; nothing of others is ever overwritten. Where the file cannot
+ * be written in place (chattr +a; before Linux 6.9, without the right to open it), the one whose
+ * line was cut ends it before its next one, unless somebody else was first. Lines of several
+ * processes to a terminal or stream socket may mix when it takes them in part.
  */
 #ifndef BASE_SINK_H
 #define BASE_SINK_H
@@ -28,8 +38,9 @@ struct sink {
     enum sink_kind kind;
     bool is_private; /* the description is ours alone, and non-blocking where it matters */
     bool is_torn;    /* it took part of a line, which must be ended before the next */
+    off_t torn_size; /* of the file then: who finds another size is not the next */
     int64_t pause;   /* a shared terminal that stalled: monotonic ns until which it is left alone */
-    uint64_t dropped; /* lines that did not fit, since the last sink_take_dropped */
+    uint64_t dropped; /* lines that it did not take in full; the owner tells, and sets it to 0 */
 };
 
 /* An off sink. */
@@ -53,8 +64,14 @@ int sink_adopt(struct sink *sink, int fd);
 void sink_close(struct sink *sink);
 
 /*
+ * Closes a sink and takes over `next` in its place. What is not told yet is still to be told, and
+ * what is not mended still to be mended, should both be the same file.
+ */
+void sink_replace(struct sink *sink, struct sink next);
+
+/*
  * Writes whole lines, at most PIPE_BUF (4,096) bytes a call where they must not be torn. 0, or -1
- * with errno when they were dropped (counted as one line).
+ * with errno when not all were taken; the others are counted.
  */
 int sink_write(struct sink *sink, const char *lines, size_t length);
 

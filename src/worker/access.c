@@ -216,21 +216,21 @@ int access_init(struct access *access, struct sink sink, enum conf_access_format
     return access_set_sink(access, sink);
 }
 
-/* The end of a sink. */
+/* What is to be said and done before a sink is closed. */
 static void finish(struct access *access)
 {
     if (access->lines)
         access_flush(access);
     log_limit_end(&access->limit, LOG_LEVEL_WARNING, "the access log");
-    if (access->dropped > 0)
-        log_warning("access log: %" PRIu64 " lines were dropped in all", access->dropped);
-    access->dropped = 0;
-    sink_close(&access->sink);
+    if (access->sink.dropped > 0)
+        log_warning("access log: %" PRIu64 " lines were dropped in all", access->sink.dropped);
+    access->sink.dropped = 0;
 }
 
 void access_fini(struct access *access)
 {
     finish(access);
+    sink_close(&access->sink);
     free(access->lines);
     access->lines = NULL;
 }
@@ -242,7 +242,7 @@ int access_set_sink(struct access *access, struct sink sink)
     if (is_on && !lines && !(lines = malloc(LINES_SIZE)))
         return -1;
     finish(access);
-    access->sink = sink;
+    sink_replace(&access->sink, sink);
     if (!is_on) {
         free(lines);
         lines = NULL;
@@ -268,24 +268,14 @@ static size_t whole_lines(const struct access *access, const char *lines, size_t
     return (size_t)(end - lines) + 1;
 }
 
-static uint64_t count_lines(const char *lines, size_t length)
-{
-    uint64_t count = 0;
-    for (size_t i = 0; i < length; i++)
-        count += lines[i] == '\n';
-    return count;
-}
-
 void access_flush(struct access *access)
 {
     size_t at = 0;
     while (at < access->length) {
         size_t length = whole_lines(access, access->lines + at, access->length - at);
-        if (sink_write(&access->sink, access->lines + at, length) == -1) {
-            access->dropped += count_lines(access->lines + at, length);
+        if (sink_write(&access->sink, access->lines + at, length) == -1)
             log_limited(&access->limit, LOG_LEVEL_WARNING, "access log: lines were dropped: %s",
                         strerror(errno));
-        }
         at += length;
     }
     access->length = 0;

@@ -34,7 +34,6 @@ struct access {
     time_t second; /* what `stamp` says */
     char stamp[40];
     struct log_limit limit;
-    uint64_t dropped; /* lines, not yet told */
 };
 
 /* What is known of an answer; what is not is empty, and logged as "-". */
