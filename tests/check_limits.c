@@ -148,6 +148,109 @@ START_TEST(idle_connections_make_room)
 }
 END_TEST
 
+/* The limits are the whole server's: which worker the kernel chooses makes no difference. */
+
+#define PLACES 20
+
+/* Opens one that stays busy, unless it is refused. */
+static bool hold(struct client *client, const struct server *server)
+{
+    struct reply reply;
+
+    client_open(client, server->url);
+    client_send(client, GET "GET /hello HTTP/1.1\r\nHo");
+    if (client_receive(client, &reply, false) == CLIENT_REPLY && reply.status == 200)
+        return true;
+    client_close(client);
+    return false;
+}
+
+static const char *const shared_rows[] = { "connections = 20", "per_address = 20" };
+
+START_TEST(workers_share_the_places)
+{
+    struct client clients[PLACES], other;
+    struct server server;
+
+    site_start(&server, text_format("workers = 4\nlimits = { %s }\n"
+                                    "timeouts = { header = \"1h\" }\n",
+                                    shared_rows[_i]));
+    for (int i = 0; i < PLACES; i++)
+        ck_assert_msg(hold(&clients[i], &server), "only %d have a place", i);
+    for (int i = 0; i < 40; i++)
+        ck_assert_msg(!hold(&other, &server), "one too many");
+    for (int i = 0; i < 40; i++) {
+        struct client *client = &clients[i * 7 % PLACES];
+        if (i % 2)
+            client_abort(client);
+        else
+            client_close(client);
+        WAIT_FOR(hold(client, &server));
+    }
+    for (int i = 0; i < PLACES; i++)
+        client_close(&clients[i]);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* The oldest goes, whichever worker has it. */
+START_TEST(workers_make_room_for_each_other)
+{
+    struct client clients[2 * PLACES];
+    struct server server;
+    struct reply reply;
+
+    site_start(&server, "workers = 4\nlimits = { connections = 20 }\n");
+    for (int i = 0; i < 2 * PLACES; i++) {
+        client_open(&clients[i], server.url);
+        client_send_get(&clients[i], "/hello");
+        client_expect(&clients[i], &reply, 200);
+        if (i >= PLACES)
+            ck_assert_msg(client_read_end(&clients[i - PLACES]), "%d: %s", i,
+                          clients[i - PLACES].fault);
+    }
+    for (int i = PLACES; i < 2 * PLACES; i++) {
+        client_send_get(&clients[i], "/hello");
+        client_expect(&clients[i], &reply, 200);
+    }
+    for (int i = 0; i < 2 * PLACES; i++)
+        client_close(&clients[i]);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* What a worker held when it was killed is free again; so it is after a reload. */
+START_TEST(dead_workers_hold_no_places)
+{
+    struct client clients[PLACES], more[PLACES];
+    struct server server;
+
+    site_start(&server, "workers = 2\nlimits = { connections = 20 }\n"
+                        "timeouts = { header = \"1h\" drain = \"100ms\" }\n");
+    for (int i = 0; i < PLACES; i++)
+        ck_assert(hold(&clients[i], &server));
+    if (_i == 0) {
+        pid_t first = server_worker(&server, 1), second = server_worker(&server, 2);
+        kill(first, SIGKILL);
+        kill(second, SIGKILL);
+        site_await_successor(&server, 1, first);
+        site_await_successor(&server, 2, second);
+    } else {
+        server_reload(&server);
+        server_await(&server, 0, "worker 1.* of generation 1 left");
+        server_await(&server, 0, "worker 2.* of generation 1 left");
+    }
+    for (int i = 0; i < PLACES; i++)
+        ck_assert_msg(hold(&more[i], &server), "only %d have a place", i);
+    ck_assert(!hold(&clients[0], &server));
+    for (int i = 0; i < PLACES; i++)
+        client_close(&more[i]);
+    for (int i = 1; i < PLACES; i++)
+        client_close(&clients[i]);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
 START_TEST(requests_of_a_connection_are_limited)
 {
     struct server server;
@@ -197,6 +300,9 @@ int main(void)
     tcase_add_test(tests, client_that_does_not_read_is_ended);
     tcase_add_loop_test(tests, connections_are_limited, 0, SUITE_ROWS(limit_rows));
     tcase_add_test(tests, idle_connections_make_room);
+    tcase_add_loop_test(tests, workers_share_the_places, 0, SUITE_ROWS(shared_rows));
+    tcase_add_test(tests, workers_make_room_for_each_other);
+    tcase_add_loop_test(tests, dead_workers_hold_no_places, 0, 2);
     tcase_add_test(tests, requests_of_a_connection_are_limited);
     tcase_add_test(tests, refusal_is_not_lost_in_a_reset);
     return suite_run(suite);

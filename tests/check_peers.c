@@ -57,6 +57,35 @@ START_TEST(test_limit)
 }
 END_TEST
 
+/* Of IPv6 a /64 is one client; an IPv4 address in IPv6 is one of its own. */
+START_TEST(test_site)
+{
+    struct peers peers = { 0 };
+    static const struct {
+        const char *address;
+        enum peers_result result;
+    } rows[] = {
+        { "2001:db8:1:2::1", PEERS_COUNTED },  { "2001:db8:1:2:ffff::1", PEERS_LIMIT },
+        { "2001:db8:1:3::1", PEERS_COUNTED },  { "2001:db8:1:3::2", PEERS_LIMIT },
+        { "::ffff:192.0.2.1", PEERS_COUNTED }, { "::ffff:192.0.2.2", PEERS_COUNTED },
+        { "::ffff:192.0.2.1", PEERS_LIMIT },   { "::1", PEERS_COUNTED },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct scoreboard_peer peer = v6(rows[i].address);
+        ck_assert_msg(peers_add(&peers, &peer, 1) == rows[i].result, "%s", rows[i].address);
+    }
+    struct scoreboard_peer second = v6("2001:db8:1:2:ffff::1");
+    peers_remove(&peers, &second);
+    ck_assert_int_eq(peers_add(&peers, &second, 1), PEERS_COUNTED);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct scoreboard_peer peer = v6(rows[i].address);
+        peers_remove(&peers, &peer);
+    }
+    ck_assert_uint_eq(peers.count, 0);
+    peers_fini(&peers);
+}
+END_TEST
+
 START_TEST(test_exempt)
 {
     struct peers peers = { 0 };
@@ -103,6 +132,7 @@ int main(void)
     Suite *suite = suite_create("peers");
     TCase *tests = suite_case(suite, "peers");
     tcase_add_test(tests, test_limit);
+    tcase_add_test(tests, test_site);
     tcase_add_test(tests, test_exempt);
     tcase_add_test(tests, test_many);
     return suite_run(suite);

@@ -29,6 +29,7 @@
 #include "worker/trial.h"
 
 #define GET "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
+#define LAST "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 #define HELLO "{ path = \"/hello\" text = \"Hello\" }"
 #define NEVER "{ path = \"/never\" text = \"never\" delay = \"1h\" }"
 #define ROUTES \
@@ -816,7 +817,7 @@ START_TEST(test_descriptors)
     lone_start(&lone, &(struct lone_options){ .descriptors = 40 });
     for (int i = 0; i < 60; i++) {
         client_open(&clients[i], lone.url);
-        client_send(&clients[i], GET);
+        client_send(&clients[i], "GET /hello HTTP/1.1\r\n");
     }
     usleep(200000);
     unsigned open = atomic_load(&lone.slot->open);
@@ -825,11 +826,32 @@ START_TEST(test_descriptors)
     sleep(1);
     ck_assert_uint_le(ticks(lone.pid) - before, 2);
     for (int i = 0; i < 60; i++) { /* each that goes makes room for one more */
+        client_send(&clients[i], "Host: a\r\n\r\n");
         client_expect(&clients[i], &reply, 200);
         client_close(&clients[i]);
     }
     WAIT_FOR(lone_counters(&lone).requests == 60);
     WAIT_FOR(atomic_load(&lone.slot->open) == 0);
+    lone_leave(&lone);
+}
+END_TEST
+
+/* Who is idle, or has its last answer, makes room. */
+START_TEST(test_descriptors_yielded)
+{
+    struct lone lone;
+    static struct client clients[60];
+    struct reply reply;
+    if (lone_is_instrumented() && suite_skip("the limit of descriptors would not be its own"))
+        return;
+    lone_start(&lone, &(struct lone_options){ .descriptors = 40 });
+    for (int i = 0; i < 60; i++) {
+        client_open(&clients[i], lone.url);
+        client_send(&clients[i], _i == 0 ? GET : LAST);
+        client_expect(&clients[i], &reply, 200);
+    }
+    for (int i = 0; i < 60; i++)
+        client_close(&clients[i]);
     lone_leave(&lone);
 }
 END_TEST
@@ -971,6 +993,7 @@ int main(void)
     tcase_add_loop_test(work, test_blocked_log, 0, 2);
     tcase_add_test(work, test_watchdog);
     tcase_add_test(work, test_descriptors);
+    tcase_add_loop_test(work, test_descriptors_yielded, 0, 2);
     tcase_add_loop_test(work, test_idle, 0, 2);
     TCase *end = suite_case(suite, "end");
     tcase_add_test(end, test_ignored_signals);

@@ -100,6 +100,7 @@ void scoreboard_fold(struct scoreboard *scoreboard, struct scoreboard_slot *slot
     bool is_public = atomic_load(&slot->role) == SCOREBOARD_WORKER;
     atomic_fetch_add(&scoreboard->master.sequence, 1);
     _Atomic uint64_t *total = (_Atomic uint64_t *)&scoreboard->master.totals;
+    atomic_fetch_sub(&scoreboard->inside, atomic_load(&slot->inside));
     for (size_t i = 0; is_public && i < COUNTERS; i++)
         scoreboard_add(&total[i], ((const uint64_t *)&sums)[i]);
     atomic_store(&slot->role, SCOREBOARD_FREE);

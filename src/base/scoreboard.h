@@ -86,6 +86,9 @@ struct scoreboard_slot {
     _Atomic uint32_t open;               /* connections now */
     _Atomic uint32_t idle;               /* of them, between requests */
     _Atomic uint32_t waiting;            /* requests whose answer is late (delay) */
+    _Atomic uint32_t inside;             /* of open, those that limits.connections counts */
+    _Atomic int64_t oldest_idle;         /* when the time of the oldest one in `idle` ends */
+    _Atomic uint32_t asked;              /* idle ones that others have asked it to end */
     struct scoreboard_counters counters;
     _Alignas(64) struct scoreboard_request answering;
     struct scoreboard_request oldest; /* of those waiting */
@@ -120,6 +123,7 @@ struct scoreboard {
     uint32_t slot_size; /* bytes */
     uint32_t slots;
     _Atomic uint32_t used; /* slots ever taken: a look at those beyond would cost their memory */
+    _Alignas(64) _Atomic int64_t inside; /* connections, of all workers */
     _Alignas(64) struct scoreboard_master master;
     _Alignas(64) struct scoreboard_slot slot[SCOREBOARD_SLOTS];
 };

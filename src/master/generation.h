@@ -60,7 +60,7 @@ struct generation {
     unsigned nkeepers;
     struct tally *tally; /* counters of its children, by route and latency */
     int tally_fd;
-    unsigned connections; /* share of a worker; 0: unlimited */
+    unsigned connections; /* of a worker at most; 0: unlimited */
 };
 
 /* Why a generation could not be made, or failed before it was ready. */

@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "conf/conf.h"
 #include "master/local.h"
@@ -300,29 +302,65 @@ int listener_set_prepare(struct listener_set *set, const struct conf_listen *ent
     return 0;
 }
 
-/*
- * New connections go to the first `slots` sockets of the group, by a random number; without
- * surplus the kernel's own hash does, and the program is taken off (it belongs to the kernel's
- * group, so an earlier listener may have left it there). The order of a group is that of
- * listen(2), which is ours. Where the kernel refuses, the surplus sockets get their share, and
- * whoever drains them serves it: nothing is lost.
- */
-static void steer(struct listener *listener, unsigned slots)
+static void attach(const struct listener *listener, struct sock_filter *code, size_t length)
 {
-    if (slots >= listener->nfds) {
-        set_flag(listener->fds[0], SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, 0);
-        return;
-    }
+    struct sock_fprog program;
+    memset(&program, 0, sizeof(program)); /* its padding goes to the kernel too */
+    program.len = (unsigned short)length;
+    program.filter = code;
+    setsockopt(listener->fds[0], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program));
+}
+
+/* By a random number. */
+static void steer_evenly(const struct listener *listener, unsigned slots)
+{
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (__u32)(SKF_AD_OFF + SKF_AD_RANDOM)),
         BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, slots),
         BPF_STMT(BPF_RET | BPF_A, 0),
     };
-    struct sock_fprog program;
-    memset(&program, 0, sizeof(program)); /* its padding goes to the kernel too */
-    program.len = sizeof(code) / sizeof(*code);
-    program.filter = code;
-    setsockopt(listener->fds[0], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program));
+    attach(listener, code, sizeof(code) / sizeof(*code));
+}
+
+/* By the client's address, of IPv6 its /64 (peers.h): what it has can be counted where it goes. */
+static void steer_by_address(const struct listener *listener, unsigned slots)
+{
+    bool is_v6 = listener->address.any.sa_family == AF_INET6;
+    __u32 first = (__u32)SKF_NET_OFF + (is_v6 ? 8 : 12), second = is_v6 ? first + 4 : first;
+    __u32 key = 0; /* so that nobody can choose addresses that all go to one */
+    if (getrandom(&key, sizeof(key), GRND_NONBLOCK) == -1)
+        key = (__u32)clock_monotonic();
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, first),
+        BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, 0x9e3779b1), /* the golden ratio spreads them */
+        BPF_STMT(BPF_MISC | BPF_TAX, 0),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, second),
+        BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),
+        BPF_STMT(BPF_ALU | BPF_XOR | BPF_K, key),
+        BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, 0x85ebca6b),
+        BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
+        BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, slots),
+        BPF_STMT(BPF_RET | BPF_A, 0),
+    };
+    attach(listener, code, sizeof(code) / sizeof(*code));
+}
+
+/*
+ * New connections go to the first `slots` sockets of the group. Without surplus the kernel's own
+ * hash does that, unless a client is to be counted, and the program is taken off (it belongs to the
+ * kernel's group, so an earlier listener may have left it there). The order of a group is that of
+ * listen(2), which is ours. Where the kernel refuses, the surplus sockets get their share, and
+ * whoever drains them serves it: nothing is lost.
+ */
+static void steer(const struct listener *listener, unsigned slots, bool is_by_address)
+{
+    unsigned sockets = slots < listener->nfds ? slots : listener->nfds;
+    if (is_by_address && sockets > 1)
+        steer_by_address(listener, sockets);
+    else if (slots < listener->nfds)
+        steer_evenly(listener, slots);
+    else
+        set_flag(listener->fds[0], SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, 0);
 }
 
 int listener_set_place(struct listener_set *set, struct listener_error *error)
@@ -355,7 +393,7 @@ void listener_set_keep(struct listener_set *set)
         set->items[i]->ncommitted = set->items[i]->nfds;
         set->items[i]->mode = set->items[i]->new_mode;
         if (!set->items[i]->is_shared)
-            steer(set->items[i], set->slots);
+            steer(set->items[i], set->slots, set->is_by_address);
     }
 }
 

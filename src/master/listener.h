@@ -39,6 +39,7 @@ struct listener_set {
     struct listener **items;
     size_t count;
     unsigned slots;                    /* sockets wanted for each TCP address */
+    bool is_by_address;                /* a client's connections all go to one socket */
     mode_t unix_mode;                  /* of the file of a unix socket */
     const struct listener_set *beside; /* of the same generation: its addresses are not for this */
 };

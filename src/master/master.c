@@ -67,6 +67,17 @@ void master_crash(struct master *master, const char *text)
     snprintf(board->last_crash, sizeof(board->last_crash), "%.*s", SCOREBOARD_TEXT - 1, text);
 }
 
+/* A worker asks another for room. One that does not read its channel looks by itself, or is killed
+ * for other reasons. */
+static void pass_on(const struct master *master, uint32_t slot)
+{
+    const struct channel_message message = { .kind = CHANNEL_ASKED };
+    for (const struct child *child = master->children; child; child = child->next)
+        if (slot < SCOREBOARD_SLOTS && child->slot == &master->scoreboard->slot[slot] &&
+            child->channel != -1)
+            channel_send(child->channel, &message);
+}
+
 void master_child_message(struct child *child)
 {
     struct channel_message message;
@@ -91,6 +102,9 @@ void master_child_message(struct child *child)
             break;
         case CHANNEL_FAILED:
             snprintf(child->failure, sizeof(child->failure), "%s", message.text);
+            break;
+        case CHANNEL_ASK:
+            pass_on(child->master, message.argument);
             break;
         case CHANNEL_LEAVING:
             if (!child->is_draining)

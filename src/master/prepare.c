@@ -19,8 +19,9 @@
 #define LOG_MODE 0640
 #define UNIX_MODE 0666
 #define CONTROL_MODE 0600
-/* Descriptors of a worker beside connections and listening sockets. */
-#define SPARE_DESCRIPTORS 64
+/* Descriptors of a worker beside connections and listening sockets: those that are refused or not
+ * let in yet (64 each), and its own. */
+#define SPARE_DESCRIPTORS 192
 
 static int open_sink(struct sink *sink, const struct conf_sink *conf, const char *what,
                      struct generation_error *error)
@@ -123,6 +124,7 @@ static int prepare_listeners(struct generation *generation, struct generation_er
     }
     raise_limit(generation);
     generation->listeners.slots = generation->workers;
+    generation->listeners.is_by_address = conf->limits.per_address > 0;
     generation->admin_listeners.slots = 1;
     generation->listeners.unix_mode = generation->admin_listeners.unix_mode = UNIX_MODE;
     generation->control.unix_mode = CONTROL_MODE;
@@ -141,19 +143,18 @@ failed:
     return -1;
 }
 
-/* A worker's share of the connections, as far as the limit on descriptors reaches. */
-static void share_connections(struct generation *generation)
+/* How many connections a worker may have: all of them, as far as its descriptors reach. */
+static void limit_connections(struct generation *generation)
 {
     int64_t wanted = generation->conf->limits.connections;
+    unsigned workers = generation->workers;
     unsigned long sockets = SPARE_DESCRIPTORS;
     for (size_t i = 0; i < generation->listeners.count; i++)
         sockets += generation->listeners.items[i]->nfds;
-    unsigned long share =
-        wanted > 0 ? (unsigned long)((wanted + generation->workers - 1) / generation->workers)
-                   : 1UL << 20;
-    unsigned long limit = fd_raise_limit(share + sockets);
-    if (limit >= share + sockets) {
-        generation->connections = wanted > 0 ? (unsigned)share : 0;
+    unsigned long most = wanted > 0 ? (unsigned long)wanted : 1UL << 20;
+    unsigned long limit = fd_raise_limit(most + sockets);
+    if (limit >= most + sockets) {
+        generation->connections = (unsigned)wanted;
         return;
     }
     generation->connections = (unsigned)(limit > sockets + 1 ? limit - sockets : 1);
@@ -161,11 +162,12 @@ static void share_connections(struct generation *generation)
         log_warning(
             "limits.connections = 0 is unlimited, but the hard limit on descriptors is %lu: "
             "each of %u workers takes at most %u connections",
-            limit, generation->workers, generation->connections);
-    else
+            limit, workers, generation->connections);
+    else if ((int64_t)generation->connections * workers < wanted)
         log_warning("limits.connections = %" PRId64 " needs %lu descriptors a worker and the hard "
                     "limit is %lu: each of %u workers takes at most %u connections",
-                    wanted, share + sockets, limit, generation->workers, generation->connections);
+                    wanted, (most + workers - 1) / workers + sockets, limit, workers,
+                    generation->connections);
 }
 
 static int make_members(struct generation *generation)
@@ -198,7 +200,7 @@ int prepare_generation(struct generation *generation, struct generation_error *e
     generation->log_is_journal = conf->log.kind == CONF_SINK_STDERR && log_is_journal(2);
     if (prepare_listeners(generation, error) == -1)
         return -1;
-    share_connections(generation);
+    limit_connections(generation);
     generation->tally = tally_new(conf->nroutes, &generation->tally_fd);
     if (generation->tally && make_members(generation) == 0)
         return 0;

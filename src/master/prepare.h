@@ -1,5 +1,5 @@
 /*
- * prepare: all that a generation needs before its first fork: logs, sockets, shares, places.
+ * prepare: all that a generation needs before its first fork: logs, sockets, limits, places.
  *
  * Nothing of it shows outside or disturbs the generation that serves; generation_free undoes it.
  */

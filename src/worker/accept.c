@@ -104,7 +104,9 @@ static int accept_some(struct accept_socket *socket, unsigned most)
             socket->accept->is_short = false;
             conns_open(conns, fd, &address.any);
         } else if (!is_passing(errno)) {
-            return errno;
+            int error = errno;
+            if ((error != EMFILE && error != ENFILE) || !admit_yield(conns))
+                return error;
         }
     }
     return 0;

@@ -1,12 +1,18 @@
 #include "worker/admit.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/scoreboard.h"
+#include "worker/census.h"
 #include "worker/conn.h"
 #include "worker/conns.h"
 
 /* As many as it takes libev to look at a thousand events that were there before. */
 #define TURNS 8
+
+/* How long one waits, while others in other workers may be leaving, and how often that is looked at. */
+#define PATIENCE (100 * CLOCK_MILLISECOND)
+#define RETRY_SPAN (1 * CLOCK_MILLISECOND)
 
 /* Connections that are told 503 and may take their time to read it. */
 #define REFUSED_MOST 64
@@ -41,30 +47,41 @@ static bool drop_vain(struct conns *conns)
 static struct phase_entry *first_done(struct conns *conns)
 {
     struct phase_entry *entry = phase_first(&conns->phases, PHASE_LINGER);
-    while (entry && conn_of(entry)->is_outside)
+    while (entry && !conn_of(entry)->is_inside)
         entry = phase_next(&conns->phases, entry);
     return entry;
 }
 
-static bool is_full(const struct conns *conns)
+/* Takes a place for it, if there is one. */
+static bool take_place(struct conn *conn, bool is_forced)
 {
-    return conns->share > 0 && conns->open - conns->admit.outside >= conns->share;
+    struct conns *conns = conn_conns(conn);
+    if (conns->most > 0 && conns->admit.inside >= conns->most)
+        return false;
+    if (!census_enter(conns, is_forced))
+        return false;
+    conn->is_inside = true;
+    conns->admit.inside++;
+    return true;
 }
 
 /* At the limit those make room that are owed nothing: who has its last answer already, then who
  * has been idle longest, then who does not wait any more. */
-static bool make_room(struct conns *conns)
+static bool make_room(struct conn *conn)
 {
-    while (is_full(conns)) {
-        struct phase_entry *entry = first_done(conns);
-        if (entry) {
-            conn_free(conn_of(entry));
-        } else if ((entry = phase_first(&conns->phases, PHASE_IDLE))) {
-            if (conn_dismiss(conn_of(entry)))
-                scoreboard_add(&conns->slot->counters.refused, 1);
-        } else if (!drop_vain(conns)) {
+    struct conns *conns = conn_conns(conn);
+    while (!take_place(conn, false)) {
+        struct phase_entry *done = first_done(conns);
+        struct phase_entry *idle = phase_first(&conns->phases, PHASE_IDLE);
+        bool is_own = conns->most > 0 && conns->admit.inside >= conns->most;
+        if (done)
+            conn_free(conn_of(done));
+        else if (!is_own && census_ask(conns, idle ? idle->deadline : INT64_MAX))
+            return take_place(conn, true);
+        else if (idle && conn_dismiss(conn_of(idle)))
+            scoreboard_add(&conns->slot->counters.refused, 1);
+        else if (!idle && !drop_vain(conns))
             return false;
-        }
     }
     return true;
 }
@@ -73,26 +90,28 @@ static bool make_room(struct conns *conns)
 static enum peers_result count_peer(struct conn *conn)
 {
     struct conns *conns = conn_conns(conn);
-    if (conns->share_per_address == 0 || conn->is_counted)
+    if (conns->most_per_address == 0 || conn->is_counted)
         return PEERS_COUNTED;
-    enum peers_result result = peers_add(&conns->peers, &conn->peer, conns->share_per_address);
+    enum peers_result result = peers_add(&conns->peers, &conn->peer, conns->most_per_address);
     conn->is_counted = result == PEERS_COUNTED;
     return result;
 }
 
-/* NULL, or the limit that this connection would break. If it is `urgent` others make room. */
-static const char *find_limit(struct conn *conn, bool is_urgent)
+/* NULL, and it has a place; or the limit that it would break, and whether that is of its address. If
+ * it is `urgent` others make room. */
+static const char *find_limit(struct conn *conn, bool is_urgent, bool *is_address)
 {
     struct conns *conns = conn_conns(conn);
     enum peers_result result = count_peer(conn);
     if (result == PEERS_LIMIT && is_urgent && drop_vain(conns))
         result = count_peer(conn);
+    *is_address = result == PEERS_LIMIT || result == PEERS_FAILED;
     if (result == PEERS_LIMIT)
         return "limits.per_address";
     if (result == PEERS_FAILED)
         return "the memory for limits.per_address";
-    bool has_room = is_urgent ? make_room(conns) : !is_full(conns);
-    return has_room ? NULL : "limits.connections";
+    bool has_place = is_urgent ? make_room(conn) : take_place(conn, false);
+    return has_place ? NULL : "limits.connections";
 }
 
 static void refuse(struct conn *conn, const char *limit)
@@ -103,35 +122,70 @@ static void refuse(struct conn *conn, const char *limit)
     log_limited(&conns->limit, LOG_LEVEL_WARNING, "%s is reached: 503 to %s", limit, peer);
     scoreboard_add(&conns->slot->counters.refused, 1);
     conn->is_refused = true;
-    conn_refuse(conn, conns->admit.outside - conns->admit.deferred <= REFUSED_MOST);
+    conn_refuse(conn, conns->open - conns->admit.inside - conns->admit.deferred <= REFUSED_MOST);
 }
 
-static void let_in(struct conn *conn)
+enum decision {
+    DECISION_OUT, /* refused, or gone */
+    DECISION_IN,
+    DECISION_LATER,
+};
+
+/* Does one of those that have a place elsewhere perhaps leave at this moment? */
+static bool is_worth_waiting(const struct conns *conns, int64_t since)
 {
-    conn->is_outside = false;
-    conn_conns(conn)->admit.outside--;
-    conn_begin(conn);
+    return conns->is_counted && atomic_load(&conns->scoreboard->inside) > conns->admit.inside &&
+           conns->now - since < PATIENCE;
 }
 
-/* Returns whether it was let in. */
-static bool decide(struct conn *conn)
+static enum decision decide(struct conn *conn, int64_t since)
 {
     if (conn_is_deserted(conn)) { /* nobody is to make room for that */
         conn_free(conn);
-        return false;
+        return DECISION_OUT;
     }
-    const char *limit = find_limit(conn, true);
+    bool is_address = false;
+    const char *limit = find_limit(conn, true, &is_address);
+    if (limit && !is_address && is_worth_waiting(conn_conns(conn), since))
+        return DECISION_LATER;
     if (limit)
         refuse(conn, limit);
     else
-        let_in(conn);
-    return !limit;
+        conn_begin(conn);
+    return limit ? DECISION_OUT : DECISION_IN;
 }
 
 static void stop_if_empty(struct conns *conns)
 {
-    if (conns->admit.deferred == 0)
-        ev_idle_stop(conns->loop, &conns->admit.idle);
+    if (conns->admit.deferred > 0)
+        return;
+    ev_idle_stop(conns->loop, &conns->admit.idle);
+    ev_timer_stop(conns->loop, &conns->admit.retry);
+}
+
+static void put_first(struct admit *admit, struct conn *conn, int64_t since)
+{
+    conn->is_deferred = true;
+    for (unsigned i = admit->deferred++; i > 0; i--)
+        admit->waiting[i] = admit->waiting[i - 1];
+    admit->waiting[0].conn = conn;
+    admit->waiting[0].turns = 0;
+    admit->waiting[0].since = since;
+}
+
+static void take_out(struct admit *admit, unsigned at)
+{
+    admit->waiting[at].conn->is_deferred = false;
+    for (admit->deferred--; at < admit->deferred; at++)
+        admit->waiting[at] = admit->waiting[at + 1];
+}
+
+/* All that this worker can see has been looked at; others may need a moment. */
+static void wait_for_others(struct conns *conns)
+{
+    ev_idle_stop(conns->loop, &conns->admit.idle);
+    if (!ev_is_active(&conns->admit.retry))
+        ev_timer_again(conns->loop, &conns->admit.retry);
 }
 
 /* Decides for those that have waited so long, up to one that is let in: it may have gone too, and
@@ -139,17 +193,19 @@ static void stop_if_empty(struct conns *conns)
 static void decide_those(struct conns *conns, unsigned turns)
 {
     struct admit *admit = &conns->admit;
-    bool is_in = false;
-    while (!is_in && admit->deferred > 0 && admit->waiting[0].turns >= turns) {
+    enum decision decision = DECISION_OUT;
+    while (decision == DECISION_OUT && admit->deferred > 0 && admit->waiting[0].turns >= turns) {
         struct conn *conn = admit->waiting[0].conn;
-        conn->is_deferred = false;
-        admit->deferred--;
-        for (unsigned i = 0; i < admit->deferred; i++)
-            admit->waiting[i] = admit->waiting[i + 1];
-        is_in = decide(conn);
+        int64_t since = admit->waiting[0].since;
+        take_out(admit, 0);
+        decision = decide(conn, since);
+        if (decision == DECISION_LATER)
+            put_first(admit, conn, since);
     }
-    for (unsigned i = 0; is_in && i < admit->deferred; i++)
+    for (unsigned i = 0; decision == DECISION_IN && i < admit->deferred; i++)
         admit->waiting[i].turns = 0;
+    if (decision == DECISION_LATER)
+        wait_for_others(conns);
     stop_if_empty(conns);
 }
 
@@ -161,38 +217,50 @@ static void on_idle(struct ev_loop *loop, ev_idle *idle, int events)
     decide_those(idle->data, 0);
 }
 
+static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    decide_those(timer->data, 0);
+}
+
 static void defer(struct conn *conn)
 {
     struct conns *conns = conn_conns(conn);
+    struct admit *admit = &conns->admit;
     conn->is_deferred = true;
-    conns->admit.waiting[conns->admit.deferred].conn = conn;
-    conns->admit.waiting[conns->admit.deferred].turns = 0;
-    conns->admit.deferred++;
-    ev_idle_start(conns->loop, &conns->admit.idle);
+    admit->waiting[admit->deferred].conn = conn;
+    admit->waiting[admit->deferred].turns = 0;
+    admit->waiting[admit->deferred].since = conns->now;
+    admit->deferred++;
+    if (!ev_is_active(&admit->retry))
+        ev_idle_start(conns->loop, &admit->idle);
 }
 
 void admit_init(struct conns *conns)
 {
     ev_idle_init(&conns->admit.idle, on_idle);
-    conns->admit.idle.data = conns;
+    ev_init(&conns->admit.retry, on_retry);
+    conns->admit.retry.repeat = (double)RETRY_SPAN / 1e9;
+    conns->admit.idle.data = conns->admit.retry.data = conns;
 }
 
 void admit_fini(struct conns *conns)
 {
     ev_idle_stop(conns->loop, &conns->admit.idle);
+    ev_timer_stop(conns->loop, &conns->admit.retry);
 }
 
 void admit_conn(struct conn *conn)
 {
     struct conns *conns = conn_conns(conn);
-    conn->is_outside = true;
-    conns->admit.outside++;
-    if (!find_limit(conn, false))
-        let_in(conn);
+    bool is_address;
+    if (!find_limit(conn, false, &is_address))
+        conn_begin(conn);
     else if (conns->admit.deferred < ADMIT_MOST)
         defer(conn);
     else
-        decide(conn);
+        decide(conn, conns->now - PATIENCE);
 }
 
 void admit_forget(struct conn *conn)
@@ -202,18 +270,34 @@ void admit_forget(struct conn *conn)
         unsigned at = 0;
         while (admit->waiting[at].conn != conn)
             at++;
-        for (admit->deferred--; at < admit->deferred; at++)
-            admit->waiting[at] = admit->waiting[at + 1];
+        take_out(admit, at);
         stop_if_empty(conn_conns(conn));
     }
-    if (conn->is_outside)
-        admit->outside--;
-    conn->is_deferred = conn->is_outside = false;
+    if (conn->is_inside) {
+        admit->inside--;
+        census_leave(conn_conns(conn));
+    }
+    conn->is_inside = false;
+}
+
+bool admit_yield(struct conns *conns)
+{
+    struct phase_entry *entry = phase_first(&conns->phases, PHASE_LINGER);
+    if (entry) {
+        conn_free(conn_of(entry));
+        return true;
+    }
+    entry = phase_first(&conns->phases, PHASE_IDLE);
+    if (entry && conn_dismiss(conn_of(entry)))
+        scoreboard_add(&conns->slot->counters.refused, 1);
+    return entry;
 }
 
 void admit_turn(struct conns *conns)
 {
     struct admit *admit = &conns->admit;
+    if (ev_is_active(&admit->retry))
+        return;
     for (unsigned i = 0; i < admit->deferred; i++)
         admit->waiting[i].turns++;
     decide_those(conns, TURNS);

@@ -4,13 +4,15 @@
  * A client that ends one connection and opens another does so in that order, but the loop may
  * accept the second before it has read the end of the first. So one for which there is no room is
  * deferred: nothing is read from it until the loop has nothing else to do, or a few turns have gone
- * by. Only then do others make room for it, or is it refused with 503.
+ * by. Only then do others make room for it, or is it refused with 503; and if other workers have
+ * connections, not before these had a moment to see the end of one.
  */
 #ifndef WORKER_ADMIT_H
 #define WORKER_ADMIT_H
 
 #include <ev.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct conn;
 struct conns;
@@ -20,11 +22,13 @@ struct conns;
 
 struct admit {
     ev_idle idle;
-    unsigned outside;  /* connections that do not count: deferred, or refused */
-    unsigned deferred; /* of them */
+    ev_timer retry;
+    unsigned inside; /* connections that have a place; others are deferred, or refused */
+    unsigned deferred;
     struct {
         struct conn *conn;
         unsigned turns; /* of the loop, since it came or another was let in */
+        int64_t since;  /* when it came */
     } waiting[ADMIT_MOST];
 };
 
@@ -36,6 +40,10 @@ void admit_conn(struct conn *conn);
 
 /* A connection ends, or goes on without having been let in. */
 void admit_forget(struct conn *conn);
+
+/* Out of descriptors: ends one that is owed nothing, who has its last answer or is idle. False if
+ * there is none. */
+bool admit_yield(struct conns *conns);
 
 /* A turn of the loop is over. */
 void admit_turn(struct conns *conns);

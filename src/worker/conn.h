@@ -52,7 +52,7 @@ struct conn {
     uint32_t linger_began; /* ms */
     bool is_own : 1;       /* the worker's own request: neither counted nor logged */
     bool is_counted : 1;   /* in peers */
-    bool is_outside : 1;   /* is not among those that limits.connections counts */
+    bool is_inside : 1;    /* has one of the places of limits.connections */
     bool is_deferred : 1;  /* waits to be let in */
     bool is_refused : 1;   /* at a limit: gets 503 and no more */
     bool is_fresh : 1;     /* nothing came from it yet */

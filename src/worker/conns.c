@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/scoreboard.h"
 #include "http/route.h"
+#include "worker/census.h"
 #include "worker/conn.h"
 
 #define LINGER_SPAN (2 * CLOCK_SECOND)
@@ -184,16 +185,29 @@ static void give_back(struct conns *conns)
 void conns_rest(struct conns *conns)
 {
     admit_turn(conns);
+    conns_make_room(conns);
+    census_publish(conns, phase_first(&conns->phases, PHASE_IDLE));
     struct scoreboard_slot *slot = conns->slot;
-    unsigned idle = conns->phases.lists[PHASE_IDLE].count;
     atomic_store_explicit(&slot->open, conns->open, memory_order_relaxed);
-    atomic_store_explicit(&slot->idle, idle, memory_order_relaxed);
     atomic_store_explicit(&slot->waiting, conns->waiting, memory_order_relaxed);
     if (conns->access.length > 0)
         access_flush(&conns->access);
     if (conns->output.capacity > OUTPUT_KEPT)
         buf_fini(&conns->output);
     give_back(conns);
+}
+
+void conns_make_room(struct conns *conns)
+{
+    for (unsigned count = census_asked(conns); count > 0; count--) {
+        struct phase_entry *entry = phase_first(&conns->phases, PHASE_IDLE);
+        if (!entry)
+            return;
+        /* Before its client can see the end: the next that needs room is to find the next oldest. */
+        census_publish(conns, phase_next(&conns->phases, entry));
+        if (conn_dismiss(conn_of(entry)))
+            scoreboard_add(&conns->slot->counters.refused, 1);
+    }
 }
 
 void conns_drain(struct conns *conns)

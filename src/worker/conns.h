@@ -43,9 +43,11 @@ struct conns {
     struct scoreboard_slot *slot;
     struct tally *tally; /* may be NULL */
     struct access access;
-    unsigned share;             /* connections at most; 0: unlimited */
-    unsigned share_per_address; /* of them from one address; 0: unlimited */
+    bool is_counted;           /* its connections are among those of the whole server */
+    unsigned most;             /* connections at most, whoever has room; 0: unlimited */
+    unsigned most_per_address; /* of them from one address; 0: unlimited */
     void (*gone)(struct conns *conns);
+    void (*ask)(struct conns *conns, unsigned slot); /* wake that worker; may be NULL */
     void (*deserted)(struct conns *conns); /* of many connections none is left; may be NULL */
     void *owner;
 
@@ -98,6 +100,9 @@ void conns_rest(struct conns *conns);
 
 /* From now on each answer is the last of its connection. */
 void conns_drain(struct conns *conns);
+
+/* Ends as many idle connections as other workers have asked for. */
+void conns_make_room(struct conns *conns);
 
 /* Closes what waits for a request and has sent nothing of it, now and from now on. What has come
  * is answered. */

@@ -35,7 +35,7 @@ struct heritage {
     unsigned slot;   /* socket slot: worker - 1; 0 for admin */
     uint64_t generation;
     unsigned workers;     /* in this generation */
-    unsigned connections; /* this worker's share of limits.connections; 0: unlimited */
+    unsigned connections; /* at most here, as its descriptors allow; 0: unlimited */
     const struct conf *conf;
 
     struct scoreboard *scoreboard;

@@ -47,10 +47,21 @@ static size_t bucket_of(const struct peers *peers, uint16_t family, const uint8_
     return (size_t)(hash & (peers->nbuckets - 1));
 }
 
-static bool is_of(const struct peers_entry *entry, const struct scoreboard_peer *peer)
+/* What is counted together: an IPv4 address, also one that came as IPv6 (RFC 4291, 2.5.5.2), or the
+ * /64 that one IPv6 client has to itself. */
+static struct peers_entry key_of(const struct scoreboard_peer *peer)
 {
-    return entry->family == peer->family &&
-           memcmp(entry->address, peer->address, sizeof entry->address) == 0;
+    static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+    struct peers_entry key = { .family = peer->family };
+    bool is_site = peer->family == AF_INET6 && memcmp(peer->address, mapped, sizeof mapped) != 0;
+    memcpy(key.address, peer->address, is_site ? 8 : sizeof key.address);
+    return key;
+}
+
+static bool is_same(const struct peers_entry *entry, const struct peers_entry *key)
+{
+    return entry->family == key->family &&
+           memcmp(entry->address, key->address, sizeof entry->address) == 0;
 }
 
 /* As many buckets as addresses. A table that cannot grow is slower, no more. */
@@ -87,16 +98,16 @@ enum peers_result peers_add(struct peers *peers, const struct scoreboard_peer *p
         return PEERS_EXEMPT;
     if (grow(peers) == -1)
         return PEERS_FAILED;
-    struct peers_entry **bucket = &peers->buckets[bucket_of(peers, peer->family, peer->address)];
+    const struct peers_entry key = key_of(peer);
+    struct peers_entry **bucket = &peers->buckets[bucket_of(peers, key.family, key.address)];
     struct peers_entry *entry = *bucket;
-    while (entry && !is_of(entry, peer))
+    while (entry && !is_same(entry, &key))
         entry = entry->next;
     if (!entry) {
-        entry = calloc(1, sizeof *entry);
+        entry = malloc(sizeof *entry);
         if (!entry)
             return PEERS_FAILED;
-        entry->family = peer->family;
-        memcpy(entry->address, peer->address, sizeof entry->address);
+        *entry = key;
         entry->next = *bucket;
         *bucket = entry;
         peers->count++;
@@ -111,8 +122,9 @@ void peers_remove(struct peers *peers, const struct scoreboard_peer *peer)
 {
     if (!peers->nbuckets)
         return;
-    struct peers_entry **link = &peers->buckets[bucket_of(peers, peer->family, peer->address)];
-    while (*link && !is_of(*link, peer))
+    const struct peers_entry key = key_of(peer);
+    struct peers_entry **link = &peers->buckets[bucket_of(peers, key.family, key.address)];
+    while (*link && !is_same(*link, &key))
         link = &(*link)->next;
     struct peers_entry *entry = *link;
     if (!entry || --entry->count > 0)

@@ -1,5 +1,6 @@
 /*
- * peers: how many connections each address has, for limits.per_address.
+ * peers: how many connections each address has, for limits.per_address. Of IPv6 that is a /64: a
+ * client has all of it.
  *
  * Connections over unix sockets have no address and are not counted. The hash is keyed, so that
  * nobody can choose addresses that collide.

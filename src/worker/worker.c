@@ -220,6 +220,9 @@ static void take_message(struct worker *worker, const struct channel_message *me
         for (int64_t i = 0; i < message->value; i++)
             accept_take(&worker->accept, message->argument + (unsigned)i);
         break;
+    case CHANNEL_ASKED:
+        conns_make_room(&worker->conns);
+        break;
     case CHANNEL_GIVE:
         for (int64_t i = 0; i < message->value; i++)
             accept_give(&worker->accept, message->argument + (unsigned)i);
@@ -355,12 +358,12 @@ static void start_watchers(struct worker *worker)
     ev_periodic_start(loop, &worker->never);
 }
 
-/* The worker's share of what is the whole server's; the ceiling, so that the shares are enough. */
-static unsigned share_of(int64_t limit, const struct heritage *heritage)
+/* Another worker is asked for room: the master wakes it. */
+static void on_ask(struct conns *conns, unsigned slot)
 {
-    unsigned workers = heritage->is_admin || heritage->workers == 0 ? 1 : heritage->workers;
-    int64_t share = limit / workers + (limit % workers != 0);
-    return share > (int64_t)UINT32_MAX ? UINT32_MAX : (unsigned)share;
+    const struct worker *worker = conns->owner;
+    const struct channel_message message = { .kind = CHANNEL_ASK, .argument = slot };
+    channel_send(worker->heritage->channel, &message);
 }
 
 static int init_conns(struct worker *worker)
@@ -381,9 +384,11 @@ static int init_conns(struct worker *worker)
         .scoreboard = heritage->scoreboard,
         .tally = heritage->tally,
         .slot = heritage->mine,
-        .share = heritage->connections,
-        .share_per_address = share_of(conf->limits.per_address, heritage),
+        .is_counted = !heritage->is_admin,
+        .most = heritage->connections,
+        .most_per_address = (unsigned)conf->limits.per_address,
         .gone = on_gone,
+        .ask = on_ask,
         .deserted = on_deserted,
         .owner = worker,
     };

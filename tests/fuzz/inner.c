@@ -71,7 +71,7 @@ void inner_start(const char *config)
         .scoreboard = scoreboard,
         .slot = scoreboard_take(scoreboard, SCOREBOARD_WORKER),
         .tally = tally,
-        .share = (unsigned)conf->limits.connections,
+        .is_counted = true,
     };
     need(conns.loop && conns_init(&conns) == 0, "no memory");
 }

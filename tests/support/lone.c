@@ -77,13 +77,12 @@ _Noreturn static void become(const struct lone *lone, const struct lone_options 
 {
     struct heritage_socket sockets[LONE_SOCKETS];
     unsigned workers = options->workers ? options->workers : 1;
-    int64_t limit = lone->conf->limits.connections;
     struct heritage heritage = {
         .is_admin = options->is_admin,
         .worker = options->is_admin ? 0 : 1,
         .generation = 7,
         .workers = workers,
-        .connections = (unsigned)((limit + workers - 1) / workers),
+        .connections = (unsigned)lone->conf->limits.connections,
         .conf = lone->conf,
         .scoreboard = lone->scoreboard,
         .mine = lone->slot,
