@@ -542,8 +542,8 @@ END_TEST
 START_TEST(log_lines_are_lines)
 {
     static const char *const texts[] = { "plain", "a\nb\r\x1b[31m\x07", "\xff\xfe\"\\",
-                                         "\xc2\x9b"
-                                         "31m\xe2\x80\xa8\xe2\x80\xae\xef\xbb\xbf" };
+                                         ("\xc2\x9b"
+                                          "31m\xe2\x80\xa8\xe2\x80\xae\xef\xbb\xbf") };
     char directory[] = "/tmp/hayate-log-XXXXXX", path[64], line[8192];
     struct sink sink;
     ck_assert_ptr_nonnull(mkdtemp(directory));
