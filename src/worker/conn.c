@@ -477,9 +477,7 @@ void conn_expire(struct conn *conn)
 {
     struct conns *conns = conn_conns(conn);
     enum phase phase = conn->entry.phase;
-    if (conn->is_deferred)
-        admit_forget(conn);
-    if (phase == PHASE_LINGER) {
+    if (phase == PHASE_LINGER || conn->is_deferred) {
         conn_free(conn);
         return;
     }
