@@ -15,7 +15,9 @@ __attribute__((constructor)) static void start(void)
     inner_start("limits = { header = 512 body = 100 requests = 20 }\n"
                 "routes = ( { path = \"/a\" text = \"A\"" METHODS
                 " { path = \"/b\" text = \"B\" delay = \"5ms\"" METHODS
-                " { path = \"/c\" text = \"\" status = 204 }, { path = \"/d\" redirect = \"/a\" },"
+                " { path = \"/c\" text = \"\" status = 204 headers = { ETag = \"W/\\\"c\\\"\""
+                " Last-Modified = \"Sun, 06 Nov 1994 08:49:37 GMT\" } },"
+                " { path = \"/d\" redirect = \"/a\" },"
                 " { path = \"/e\" text = \"" FOUR(FOUR(FOUR(FOUR("more than fits, ")))) "\" } )");
 }
 
