@@ -200,7 +200,9 @@ START_TEST(workers_make_room_for_each_other)
     struct server server;
     struct reply reply;
 
-    site_start(&server, "workers = 4\nlimits = { connections = 20 }\n");
+    site_start(&server, _i == 0 ? "workers = 4\nlimits = { connections = 20 }\n"
+                                : "workers = 4\nlimits = { connections = 20 }\n"
+                                  "timeouts = { idle = \"0s\" }\n");
     for (int i = 0; i < 2 * PLACES; i++) {
         client_open(&clients[i], server.url);
         client_send_get(&clients[i], "/hello");
@@ -214,6 +216,32 @@ START_TEST(workers_make_room_for_each_other)
         client_expect(&clients[i], &reply, 200);
     }
     for (int i = 0; i < 2 * PLACES; i++)
+        client_close(&clients[i]);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* Who waits for a place is told that there is none, also when the time for its head is shorter. */
+START_TEST(refusal_comes_before_the_deadline)
+{
+    struct client clients[PLACES], other;
+    struct server server;
+    struct reply reply;
+
+    site_start(&server, "workers = 2\nlimits = { connections = 20 }\n"
+                        "timeouts = { header = \"50ms\" }\n");
+    for (int i = 0; i < PLACES; i++) {
+        client_open(&clients[i], server.url);
+        client_send_get(&clients[i], "/never");
+    }
+    WAIT_FOR(client_get(server.url, "/hello", NULL) == 503);
+    for (int i = 0; i < 5; i++) {
+        client_open(&other, server.url);
+        client_send_get(&other, "/hello");
+        client_expect(&other, &reply, 503);
+        client_close(&other);
+    }
+    for (int i = 0; i < PLACES; i++)
         client_close(&clients[i]);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
@@ -301,7 +329,8 @@ int main(void)
     tcase_add_loop_test(tests, connections_are_limited, 0, SUITE_ROWS(limit_rows));
     tcase_add_test(tests, idle_connections_make_room);
     tcase_add_loop_test(tests, workers_share_the_places, 0, SUITE_ROWS(shared_rows));
-    tcase_add_test(tests, workers_make_room_for_each_other);
+    tcase_add_loop_test(tests, workers_make_room_for_each_other, 0, 2);
+    tcase_add_test(tests, refusal_comes_before_the_deadline);
     tcase_add_loop_test(tests, dead_workers_hold_no_places, 0, 2);
     tcase_add_test(tests, requests_of_a_connection_are_limited);
     tcase_add_test(tests, refusal_is_not_lost_in_a_reset);

@@ -20,9 +20,9 @@ enum channel_kind {
     CHANNEL_FAILED,    /* text: why it cannot start; it exits next */
     CHANNEL_REOPENED,  /* it uses the logs it was sent; text: why it keeps the old ones instead */
     CHANNEL_LEAVING,   /* somebody else told it to stop (a signal): it drains */
+    CHANNEL_DRAINING,  /* it has closed its listening sockets: no connection is accepted any more */
     CHANNEL_ASK,       /* argument: the scoreboard's slot of a worker that is to look whether it is
                           asked to end idle connections */
-    CHANNEL_DRAINING,  /* it has closed its listening sockets: no connection is accepted any more */
 
     /* From the master. */
     CHANNEL_GO = 32, /* accept connections */
@@ -30,8 +30,8 @@ enum channel_kind {
     CHANNEL_LOGS,    /* argument: bits of enum channel_log; fds: the log, then the access log */
     CHANNEL_TAKE,    /* argument: socket slot whose queue this worker serves too; value: how many
                         slots from there on */
-    CHANNEL_ASKED,   /* it is asked to end idle connections: its slot says how many */
     CHANNEL_GIVE,    /* the same, that it serves no more */
+    CHANNEL_ASKED,   /* it is asked to end idle connections: its slot says how many */
 };
 
 enum channel_drain {

@@ -87,7 +87,7 @@ struct scoreboard_slot {
     _Atomic uint32_t idle;               /* of them, between requests */
     _Atomic uint32_t waiting;            /* requests whose answer is late (delay) */
     _Atomic uint32_t inside;             /* of open, those that limits.connections counts */
-    _Atomic int64_t oldest_idle;         /* when the time of the oldest one in `idle` ends */
+    _Atomic int64_t oldest_idle;         /* since when the oldest of them is; INT64_MAX: none */
     _Atomic uint32_t asked;              /* idle ones that others have asked it to end */
     struct scoreboard_counters counters;
     _Alignas(64) struct scoreboard_request answering;

@@ -153,7 +153,7 @@ static size_t escape(char room[8], const char *text)
 {
     static const char named[] = "\nn\rr\tt\ff\\\\\"\"";
     unsigned char c = (unsigned char)*text;
-    size_t width = utf8_width(text, strlen(text));
+    size_t width = utf8_width(text, strnlen(text, 4)); /* no character is longer */
 
     room[0] = '\0';
     for (const char *name = named; *name; name += 2)

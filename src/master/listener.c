@@ -10,11 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "conf/conf.h"
 #include "master/local.h"
@@ -323,20 +321,17 @@ static void steer_evenly(const struct listener *listener, unsigned slots)
 }
 
 /* By the client's address, of IPv6 its /64 (peers.h): what it has can be counted where it goes. */
-static void steer_by_address(const struct listener *listener, unsigned slots)
+static void steer_by_address(const struct listener *listener, unsigned slots, __u32 key)
 {
     bool is_v6 = listener->address.any.sa_family == AF_INET6;
     __u32 first = (__u32)SKF_NET_OFF + (is_v6 ? 8 : 12), second = is_v6 ? first + 4 : first;
-    __u32 key = 0; /* so that nobody can choose addresses that all go to one */
-    if (getrandom(&key, sizeof(key), GRND_NONBLOCK) == -1)
-        key = (__u32)clock_monotonic();
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, first),
         BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, 0x9e3779b1), /* the golden ratio spreads them */
         BPF_STMT(BPF_MISC | BPF_TAX, 0),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, second),
         BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),
-        BPF_STMT(BPF_ALU | BPF_XOR | BPF_K, key),
+        BPF_STMT(BPF_ALU | BPF_XOR | BPF_K, key), /* nobody can choose those that go to one */
         BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, 0x85ebca6b),
         BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
         BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, slots),
@@ -352,11 +347,11 @@ static void steer_by_address(const struct listener *listener, unsigned slots)
  * listen(2), which is ours. Where the kernel refuses, the surplus sockets get their share, and
  * whoever drains them serves it: nothing is lost.
  */
-static void steer(const struct listener *listener, unsigned slots, bool is_by_address)
+static void steer(const struct listener *listener, unsigned slots, __u32 address_key)
 {
     unsigned sockets = slots < listener->nfds ? slots : listener->nfds;
-    if (is_by_address && sockets > 1)
-        steer_by_address(listener, sockets);
+    if (address_key && sockets > 1)
+        steer_by_address(listener, sockets, address_key);
     else if (slots < listener->nfds)
         steer_evenly(listener, slots);
     else
@@ -393,7 +388,7 @@ void listener_set_keep(struct listener_set *set)
         set->items[i]->ncommitted = set->items[i]->nfds;
         set->items[i]->mode = set->items[i]->new_mode;
         if (!set->items[i]->is_shared)
-            steer(set->items[i], set->slots, set->is_by_address);
+            steer(set->items[i], set->slots, set->address_key);
     }
 }
 

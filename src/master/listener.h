@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "conf/address.h"
@@ -39,7 +40,8 @@ struct listener_set {
     struct listener **items;
     size_t count;
     unsigned slots;                    /* sockets wanted for each TCP address */
-    bool is_by_address;                /* a client's connections all go to one socket */
+    uint32_t address_key;              /* not 0: a client's connections all go to the socket of one
+                                          slot, the same for all addresses and sets of this key */
     mode_t unix_mode;                  /* of the file of a unix socket */
     const struct listener_set *beside; /* of the same generation: its addresses are not for this */
 };

@@ -45,6 +45,7 @@ struct master {
     ev_prepare sweep;  /* frees what the last event ended */
     struct scoreboard *scoreboard;
     int scoreboard_fd;
+    uint32_t address_key; /* of steering by address (listener.h); 0: none yet */
     struct notify *notify;
     struct control *control;
     struct watchdog watchdog;

@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/cpus.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -109,6 +111,16 @@ static void raise_limit(const struct generation *generation)
     fd_raise_limit((addresses + 2) * generation->workers + SPARE_DESCRIPTORS * 4);
 }
 
+/* Made when it is needed first, and kept over reloads: connections of before and after go the same
+ * way. */
+static uint32_t address_key(struct master *master)
+{
+    while (master->address_key == 0)
+        if (getrandom(&master->address_key, sizeof(master->address_key), GRND_NONBLOCK) == -1)
+            master->address_key = (uint32_t)clock_monotonic() | 1;
+    return master->address_key;
+}
+
 static int prepare_listeners(struct generation *generation, struct generation_error *error)
 {
     const struct generation *current = generation->master->current;
@@ -124,7 +136,8 @@ static int prepare_listeners(struct generation *generation, struct generation_er
     }
     raise_limit(generation);
     generation->listeners.slots = generation->workers;
-    generation->listeners.is_by_address = conf->limits.per_address > 0;
+    if (conf->limits.per_address > 0)
+        generation->listeners.address_key = address_key(generation->master);
     generation->admin_listeners.slots = 1;
     generation->listeners.unix_mode = generation->admin_listeners.unix_mode = UNIX_MODE;
     generation->control.unix_mode = CONTROL_MODE;

@@ -17,6 +17,9 @@
 /* Connections that are told 503 and may take their time to read it. */
 #define REFUSED_MOST 64
 
+/* Connections that have their last answer and still are open; after those the oldest are closed. */
+#define DONE_MOST 1024
+
 /* Late answers that are looked at to make room. */
 #define VAIN_MOST 64
 
@@ -43,13 +46,14 @@ static bool drop_vain(struct conns *conns)
     return is_found;
 }
 
-/* Who has its last answer already; those that were refused do not count anyway. */
-static struct phase_entry *first_done(struct conns *conns)
+/* The oldest of those that have their last answer. One that goes on sending might not have read it,
+ * and would lose it (RFC 9112, 9.6): it comes last. */
+static struct conn *first_done(struct conns *conns)
 {
-    struct phase_entry *entry = phase_first(&conns->phases, PHASE_LINGER);
-    while (entry && !conn_of(entry)->is_inside)
+    struct phase_entry *first = phase_first(&conns->phases, PHASE_LINGER), *entry = first;
+    while (entry && conn_of(entry)->is_sending)
         entry = phase_next(&conns->phases, entry);
-    return entry;
+    return conn_of(entry ? entry : first);
 }
 
 /* Takes a place for it, if there is one. */
@@ -65,20 +69,37 @@ static bool take_place(struct conn *conn, bool is_forced)
     return true;
 }
 
-/* At the limit those make room that are owed nothing: who has its last answer already, then who
- * has been idle longest, then who does not wait any more. */
+static void leave_place(struct conn *conn)
+{
+    struct conns *conns = conn_conns(conn);
+    if (!conn->is_inside)
+        return;
+    conn->is_inside = false;
+    conns->admit.inside--;
+    census_leave(conns);
+}
+
+/* Lets it in, and another worker is to end one that has been idle longer than any here. */
+static bool displace_older(struct conn *conn, const struct phase_entry *idle)
+{
+    struct conns *conns = conn_conns(conn);
+    struct scoreboard_slot *slot = census_find_older(conns, idle ? idle->entered : INT64_MAX);
+    if (!slot || !take_place(conn, true))
+        return false;
+    census_ask(conns, slot);
+    return true;
+}
+
+/* At the limit those make room that are owed nothing: who has been idle longest, then who does not
+ * wait for its answer any more. */
 static bool make_room(struct conn *conn)
 {
     struct conns *conns = conn_conns(conn);
     while (!take_place(conn, false)) {
-        struct phase_entry *done = first_done(conns);
         struct phase_entry *idle = phase_first(&conns->phases, PHASE_IDLE);
-        bool is_own = conns->most > 0 && conns->admit.inside >= conns->most;
-        if (done)
-            conn_free(conn_of(done));
-        else if (!is_own && census_ask(conns, idle ? idle->deadline : INT64_MAX))
-            return take_place(conn, true);
-        else if (idle && conn_dismiss(conn_of(idle)))
+        if (displace_older(conn, idle))
+            return true;
+        if (idle && conn_dismiss(conn_of(idle)))
             scoreboard_add(&conns->slot->counters.refused, 1);
         else if (!idle && !drop_vain(conns))
             return false;
@@ -122,7 +143,8 @@ static void refuse(struct conn *conn, const char *limit)
     log_limited(&conns->limit, LOG_LEVEL_WARNING, "%s is reached: 503 to %s", limit, peer);
     scoreboard_add(&conns->slot->counters.refused, 1);
     conn->is_refused = true;
-    conn_refuse(conn, conns->open - conns->admit.inside - conns->admit.deferred <= REFUSED_MOST);
+    conns->admit.refused++;
+    conn_refuse(conn, conns->admit.refused <= REFUSED_MOST);
 }
 
 enum decision {
@@ -273,24 +295,34 @@ void admit_forget(struct conn *conn)
         take_out(admit, at);
         stop_if_empty(conn_conns(conn));
     }
-    if (conn->is_inside) {
-        admit->inside--;
-        census_leave(conn_conns(conn));
-    }
-    conn->is_inside = false;
+    if (conn->is_refused)
+        admit->refused--;
+    leave_place(conn);
+}
+
+void admit_done(struct conn *conn)
+{
+    struct conns *conns = conn_conns(conn);
+    leave_place(conn);
+    if (conns->phases.lists[PHASE_LINGER].count > DONE_MOST && first_done(conns) != conn)
+        conn_free(first_done(conns));
+}
+
+void admit_refuse(struct conn *conn)
+{
+    admit_forget(conn);
+    refuse(conn, "limits.connections");
 }
 
 bool admit_yield(struct conns *conns)
 {
-    struct phase_entry *entry = phase_first(&conns->phases, PHASE_LINGER);
-    if (entry) {
-        conn_free(conn_of(entry));
-        return true;
-    }
-    entry = phase_first(&conns->phases, PHASE_IDLE);
-    if (entry && conn_dismiss(conn_of(entry)))
+    struct phase_entry *idle = phase_first(&conns->phases, PHASE_IDLE);
+    struct conn *done = first_done(conns);
+    if (done && (!done->is_sending || !idle))
+        conn_free(done);
+    else if (idle && conn_dismiss(conn_of(idle)))
         scoreboard_add(&conns->slot->counters.refused, 1);
-    return entry;
+    return done || idle;
 }
 
 void admit_turn(struct conns *conns)

@@ -23,7 +23,8 @@ struct conns;
 struct admit {
     ev_idle idle;
     ev_timer retry;
-    unsigned inside; /* connections that have a place; others are deferred, or refused */
+    unsigned inside; /* connections that have a place: not deferred, nor refused, nor done */
+    unsigned refused;
     unsigned deferred;
     struct {
         struct conn *conn;
@@ -40,6 +41,12 @@ void admit_conn(struct conn *conn);
 
 /* A connection ends, or goes on without having been let in. */
 void admit_forget(struct conn *conn);
+
+/* It has its last answer, and only its end is waited for: its place is free. May free another. */
+void admit_done(struct conn *conn);
+
+/* A deferred one cannot wait any longer. May free it. */
+void admit_refuse(struct conn *conn);
 
 /* Out of descriptors: ends one that is owed nothing, who has its last answer or is idle. False if
  * there is none. */

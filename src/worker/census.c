@@ -31,42 +31,45 @@ void census_publish(struct conns *conns, const struct phase_entry *oldest)
 {
     atomic_store_explicit(&conns->slot->idle, conns->phases.lists[PHASE_IDLE].count,
                           memory_order_relaxed);
-    atomic_store_explicit(&conns->slot->oldest_idle, oldest ? oldest->deadline : INT64_MAX,
+    atomic_store_explicit(&conns->slot->oldest_idle, oldest ? oldest->entered : INT64_MAX,
                           memory_order_relaxed);
 }
 
-/* The slot of another worker that has an idle connection nobody has asked for yet. */
-static struct scoreboard_slot *find_oldest(const struct conns *conns, int64_t deadline)
+struct scoreboard_slot *census_find_older(const struct conns *conns, int64_t since)
 {
     struct scoreboard_slot *found = NULL;
-    uint32_t used = atomic_load(&conns->scoreboard->used);
+    uint32_t used = conns->is_counted ? atomic_load(&conns->scoreboard->used) : 0;
     for (uint32_t i = 0; i < used && i < SCOREBOARD_SLOTS; i++) {
         struct scoreboard_slot *slot = &conns->scoreboard->slot[i];
         if (slot == conns->slot || atomic_load(&slot->role) != SCOREBOARD_WORKER ||
             atomic_load(&slot->idle) <= atomic_load(&slot->asked))
             continue;
         int64_t oldest = atomic_load(&slot->oldest_idle);
-        if (oldest < deadline || (!found && oldest == deadline)) {
+        if (oldest < since) {
             found = slot;
-            deadline = oldest;
+            since = oldest;
         }
     }
     return found;
 }
 
-bool census_ask(struct conns *conns, int64_t deadline)
+void census_ask(struct conns *conns, struct scoreboard_slot *slot)
 {
-    struct scoreboard_slot *slot = conns->is_counted ? find_oldest(conns, deadline) : NULL;
-    if (!slot)
-        return false;
     if (atomic_fetch_add(&slot->asked, 1) == 0 && conns->ask)
         conns->ask(conns, (unsigned)(slot - conns->scoreboard->slot));
-    return true;
 }
 
-unsigned census_asked(struct conns *conns)
+bool census_is_asked(struct conns *conns)
 {
     if (!conns->is_counted || atomic_load_explicit(&conns->slot->asked, memory_order_relaxed) == 0)
-        return 0;
-    return atomic_exchange(&conns->slot->asked, 0);
+        return false;
+    if (atomic_load(&conns->scoreboard->inside) > conns->conf->limits.connections)
+        return true;
+    atomic_store(&conns->slot->asked, 0); /* others have left meanwhile */
+    return false;
+}
+
+void census_comply(struct conns *conns)
+{
+    atomic_fetch_sub(&conns->slot->asked, 1);
 }

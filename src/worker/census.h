@@ -2,9 +2,10 @@
  * census: the connections of the whole server, against limits.connections.
  *
  * All workers count in one place of the scoreboard, beside their own slot's, which the master takes
- * back when one has died. When all places are taken, the connection that has been idle longest
- * makes room, whichever worker has it: that one is asked, through its slot, and through the master
- * if it may be asleep. The new connection is let in meanwhile, so for that moment there is one more.
+ * back when one has died. When all places are taken, the connection that has been idle longest makes
+ * room, whichever worker has it: that one is asked, through its slot, and through the master if it
+ * may be asleep. The new connection is let in meanwhile, so there is one more for that moment; or,
+ * if a request came just then on the one that was to go, until the next that becomes idle goes.
  *
  * An admin child, and tests without a scoreboard, are not counted.
  */
@@ -16,6 +17,7 @@
 
 struct conns;
 struct phase_entry;
+struct scoreboard_slot;
 
 /* Takes a place. False if there is none, unless it is `forced`. */
 bool census_enter(struct conns *conns, bool is_forced);
@@ -26,13 +28,17 @@ void census_leave(struct conns *conns);
 /* Publishes what the others need to know of the idle ones here, of which `oldest` is the first. */
 void census_publish(struct conns *conns, const struct phase_entry *oldest);
 
-/*
- * Asks the worker that has the connection whose idle time ends before `deadline` and before all
- * others' to end it. False if there is none.
- */
-bool census_ask(struct conns *conns, int64_t deadline);
+/* The other worker that has the connection which has been idle longest, and since before `since`
+ * (ns), and is not asked to end it yet. NULL if there is none. */
+struct scoreboard_slot *census_find_older(const struct conns *conns, int64_t since);
 
-/* How many others have asked this worker to end since the last call. */
-unsigned census_asked(struct conns *conns);
+/* Asks it to, once there is one more than the limit. */
+void census_ask(struct conns *conns, struct scoreboard_slot *slot);
+
+/* Is this worker to end an idle one? */
+bool census_is_asked(struct conns *conns);
+
+/* It ends one. */
+void census_comply(struct conns *conns);
 
 #endif

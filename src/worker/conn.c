@@ -62,6 +62,14 @@ static void free_held(struct conn *conn)
     conn->held = NULL;
 }
 
+/* It takes nothing more from the share of its address. */
+static void uncount(struct conn *conn)
+{
+    if (conn->is_counted)
+        peers_remove(&conn_conns(conn)->peers, &conn->peer);
+    conn->is_counted = false;
+}
+
 void conn_free(struct conn *conn)
 {
     struct conns *conns = conn_conns(conn);
@@ -69,8 +77,7 @@ void conn_free(struct conn *conn)
     phase_leave(&conns->phases, &conn->entry);
     ev_io_stop(conns->loop, &conn->io);
     stream_close(&conn->stream);
-    if (conn->is_counted)
-        peers_remove(&conns->peers, &conn->peer);
+    uncount(conn);
     admit_forget(conn);
     conns->open--;
     free(conn);
@@ -100,7 +107,7 @@ struct buf *conn_output(struct conn *conn)
 
 bool conn_is_answering(const struct conn *conn)
 {
-    return conn->held && (conn->held->late || conn->held->output.length > 0);
+    return conn->is_paused || (conn->held && (conn->held->late || conn->held->output.length > 0));
 }
 
 /* Sends what `output` holds. What the kernel does not take stays in it. */
@@ -263,11 +270,13 @@ static void linger(struct conn *conn)
     }
     stream_shutdown(&conn->stream);
     free_held(conn);
+    uncount(conn);
     conn->is_closing = true;
     conn->linger_left = LINGER_BYTES;
     conn->linger_began = milliseconds(conn_conns(conn));
     enter(conn, PHASE_LINGER, true);
     watch(conn, EV_READ);
+    admit_done(conn);
 }
 
 /* Nothing in it is needed any more. */
@@ -304,8 +313,7 @@ static void settle(struct conn *conn)
         enter(conn, PHASE_WAIT, is_renewed);
         watch(conn, conn->is_ended || held->input.length >= AHEAD ? 0 : EV_READ);
     } else if (conn->is_paused) {
-        enter(conn, PHASE_SEND, true);
-        watch(conn, EV_WRITE); /* there is room: it goes on in the next turn */
+        await_room(conn, is_moving); /* as a rule there is some, and it goes on in the next turn */
     } else if (conn->is_in_body) {
         enter(conn, PHASE_BODY, is_renewed);
         watch(conn, EV_READ);
@@ -342,6 +350,7 @@ static void on_lingering(struct conn *conn)
         return;
     }
     conn->linger_left -= (uint32_t)length;
+    conn->is_sending = true;
     enter(conn, PHASE_LINGER, !conns->closes_idle); /* nobody is waited for twice then */
 }
 
@@ -477,8 +486,12 @@ void conn_expire(struct conn *conn)
 {
     struct conns *conns = conn_conns(conn);
     enum phase phase = conn->entry.phase;
-    if (phase == PHASE_LINGER || conn->is_deferred) {
+    if (phase == PHASE_LINGER) {
         conn_free(conn);
+        return;
+    }
+    if (conn->is_deferred) {
+        admit_refuse(conn);
         return;
     }
     if (phase == PHASE_WAIT) { /* no deadline, but one who has gone may be unseen so far */
@@ -486,6 +499,10 @@ void conn_expire(struct conn *conn)
             conn_free(conn);
         else
             enter(conn, PHASE_WAIT, true);
+        return;
+    }
+    if (phase == PHASE_SEND && stream_has_room(&conn->stream)) {
+        conn_resume(conn);
         return;
     }
     if (phase == PHASE_SEND && is_reading(conn)) {

@@ -63,6 +63,7 @@ struct conn {
     bool is_dismissed : 1; /* its next answer is its last */
     bool is_paused : 1;    /* others have their turn before it goes on */
     bool is_closing : 1;   /* to be closed when all is sent */
+    bool is_sending : 1;   /* lingers, and the peer goes on sending */
     bool is_ended : 1;     /* the peer sends no more */
     bool is_broken : 1;    /* to be dropped: reset, or no memory */
 };

@@ -16,7 +16,7 @@
 #define OUTPUT_KEPT (256 * 1024)
 
 /* So much is read in a turn of the loop before the pieces get small. */
-#define READ_BUDGET (512 * 1024)
+#define READ_BUDGET (1024 * 1024)
 
 /* So many connections leave enough memory behind that it is worth giving back; and so many a table
  * of the loop that is worth a new loop. */
@@ -199,10 +199,9 @@ void conns_rest(struct conns *conns)
 
 void conns_make_room(struct conns *conns)
 {
-    for (unsigned count = census_asked(conns); count > 0; count--) {
-        struct phase_entry *entry = phase_first(&conns->phases, PHASE_IDLE);
-        if (!entry)
-            return;
+    struct phase_entry *entry;
+    while (census_is_asked(conns) && (entry = phase_first(&conns->phases, PHASE_IDLE))) {
+        census_comply(conns);
         /* Before its client can see the end: the next that needs room is to find the next oldest. */
         census_publish(conns, phase_next(&conns->phases, entry));
         if (conn_dismiss(conn_of(entry)))

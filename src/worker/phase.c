@@ -72,6 +72,7 @@ void phase_enter(struct phases *phases, struct phase_entry *entry, enum phase ph
     if (entry->next)
         take_out(phases, entry);
     entry->phase = phase;
+    entry->entered = now;
     entry->deadline = list->span > 0 ? now + list->span : INT64_MAX;
     entry->previous = list->ends.previous;
     entry->next = &list->ends;

@@ -28,6 +28,7 @@ extern const char *const phase_names[PHASE_COUNT];
 /* Embedded in what has the deadline; zeroed at first. */
 struct phase_entry {
     struct phase_entry *next, *previous; /* NULL: in no phase */
+    int64_t entered;                     /* ns, when it came into its phase */
     int64_t deadline;                    /* ns; INT64_MAX: none */
     enum phase phase;
 };

@@ -45,6 +45,12 @@ size_t stream_unread(const struct stream *stream)
     return ioctl(stream->fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
 }
 
+bool stream_has_room(const struct stream *stream)
+{
+    struct pollfd look = { .fd = stream->fd, .events = POLLOUT };
+    return poll(&look, 1, 0) == 1 && look.revents & POLLOUT;
+}
+
 bool stream_is_dead(const struct stream *stream)
 {
     struct pollfd look = { .fd = stream->fd };

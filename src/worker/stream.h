@@ -40,6 +40,9 @@ static inline bool stream_has_pending(const struct stream *stream)
  * reads, though the kernel may not yet take more. */
 size_t stream_unread(const struct stream *stream);
 
+/* Would the kernel take bytes now? */
+bool stream_has_room(const struct stream *stream);
+
 /* Has the peer reset it, or is it over in both directions? Asks without reading. */
 bool stream_is_dead(const struct stream *stream);
 

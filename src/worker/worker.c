@@ -386,7 +386,7 @@ static int init_conns(struct worker *worker)
         .slot = heritage->mine,
         .is_counted = !heritage->is_admin,
         .most = heritage->connections,
-        .most_per_address = (unsigned)conf->limits.per_address,
+        .most_per_address = heritage->is_admin ? 0 : (unsigned)conf->limits.per_address,
         .gone = on_gone,
         .ask = on_ask,
         .deserted = on_deserted,
