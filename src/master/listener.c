@@ -1,3 +1,5 @@
+/* Longer than most: one life of a socket, from bound to steered to. */
+
 #include "master/listener.h"
 
 #include <errno.h>

@@ -23,9 +23,11 @@
 /* Late answers that are looked at to make room. */
 #define VAIN_MOST 64
 
-static struct conn *conn_of(struct phase_entry *entry)
+void admit_evict(struct conn *conn)
 {
-    return (struct conn *)entry;
+    struct conns *conns = conn_conns(conn);
+    if (conn_dismiss(conn))
+        scoreboard_add(&conns->slot->counters.refused, 1);
 }
 
 /* Drops late answers for those that have reset their connection meanwhile, looking at some in
@@ -99,9 +101,9 @@ static bool make_room(struct conn *conn)
         struct phase_entry *idle = phase_first(&conns->phases, PHASE_IDLE);
         if (displace_older(conn, idle))
             return true;
-        if (idle && conn_dismiss(conn_of(idle)))
-            scoreboard_add(&conns->slot->counters.refused, 1);
-        else if (!idle && !drop_vain(conns))
+        if (idle)
+            admit_evict(conn_of(idle));
+        else if (!drop_vain(conns))
             return false;
     }
     return true;
@@ -320,8 +322,8 @@ bool admit_yield(struct conns *conns)
     struct conn *done = first_done(conns);
     if (done && (!done->is_sending || !idle))
         conn_free(done);
-    else if (idle && conn_dismiss(conn_of(idle)))
-        scoreboard_add(&conns->slot->counters.refused, 1);
+    else if (idle)
+        admit_evict(conn_of(idle));
     return done || idle;
 }
 

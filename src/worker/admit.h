@@ -45,6 +45,10 @@ void admit_forget(struct conn *conn);
 /* It has its last answer, and only its end is waited for: its place is free. May free another. */
 void admit_done(struct conn *conn);
 
+/* Ends an idle one to make room, and counts that, unless its client has left or asks just now. May
+ * free it. */
+void admit_evict(struct conn *conn);
+
 /* A deferred one cannot wait any longer. May free it. */
 void admit_refuse(struct conn *conn);
 

@@ -73,6 +73,12 @@ static inline struct conns *conn_conns(const struct conn *conn)
     return conn->io.data;
 }
 
+/* The connection that is in a phase; NULL for NULL. */
+static inline struct conn *conn_of(struct phase_entry *entry)
+{
+    return (struct conn *)entry;
+}
+
 /* Takes over the descriptor. NULL: ENOMEM; the descriptor is closed then. */
 struct conn *conn_new(struct conns *conns, int fd);
 

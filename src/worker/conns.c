@@ -26,11 +26,6 @@
 /* How often a late answer is looked at: will anybody read it? */
 #define WAIT_SPAN (5 * CLOCK_SECOND)
 
-static struct conn *conn_of(struct phase_entry *entry)
-{
-    return (struct conn *)entry;
-}
-
 static void on_expired(struct phases *phases, struct phase_entry *entry)
 {
     (void)phases;
@@ -204,8 +199,7 @@ void conns_make_room(struct conns *conns)
         census_comply(conns);
         /* Before its client can see the end: the next that needs room is to find the next oldest. */
         census_publish(conns, phase_next(&conns->phases, entry));
-        if (conn_dismiss(conn_of(entry)))
-            scoreboard_add(&conns->slot->counters.refused, 1);
+        admit_evict(conn_of(entry));
     }
 }
 

@@ -1,3 +1,5 @@
+/* Longer than most: one request, from its head to what is counted and logged of its answer. */
+
 #include "worker/serve.h"
 
 #include <assert.h>
