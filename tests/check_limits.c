@@ -193,6 +193,16 @@ START_TEST(workers_share_the_places)
 }
 END_TEST
 
+/* A worker says what is idle in it when its turn is over, and the answers are out before. */
+static unsigned idle_of(const struct server *server)
+{
+    const struct json *children = json_get(server_status(server), "children");
+    unsigned sum = 0;
+    for (unsigned i = 0; i < json_count(children); i++)
+        sum += (unsigned)json_number(json_get(json_at(children, i), "idle"));
+    return sum;
+}
+
 /* The oldest goes, whichever worker has it. */
 START_TEST(workers_make_room_for_each_other)
 {
@@ -207,7 +217,9 @@ START_TEST(workers_make_room_for_each_other)
         client_open(&clients[i], server.url);
         client_send_get(&clients[i], "/hello");
         client_expect(&clients[i], &reply, 200);
-        if (i >= PLACES)
+        if (i < PLACES)
+            WAIT_FOR(idle_of(&server) == i + 1U);
+        else
             ck_assert_msg(client_read_end(&clients[i - PLACES]), "%d: %s", i,
                           clients[i - PLACES].fault);
     }

@@ -26,6 +26,8 @@
 void admit_evict(struct conn *conn)
 {
     struct conns *conns = conn_conns(conn);
+    /* Before its client can see the end: who needs room next is to find the next oldest. */
+    census_publish(conns, phase_next(&conns->phases, &conn->entry));
     if (conn_dismiss(conn))
         scoreboard_add(&conns->slot->counters.refused, 1);
 }

@@ -29,10 +29,10 @@ void census_leave(struct conns *conns)
 
 void census_publish(struct conns *conns, const struct phase_entry *oldest)
 {
-    atomic_store_explicit(&conns->slot->idle, conns->phases.lists[PHASE_IDLE].count,
-                          memory_order_relaxed);
     atomic_store_explicit(&conns->slot->oldest_idle, oldest ? oldest->entered : INT64_MAX,
                           memory_order_relaxed);
+    atomic_store_explicit(&conns->slot->idle, conns->phases.lists[PHASE_IDLE].count,
+                          memory_order_release);
 }
 
 struct scoreboard_slot *census_find_older(const struct conns *conns, int64_t since)

@@ -38,7 +38,7 @@ void census_ask(struct conns *conns, struct scoreboard_slot *slot);
 /* Is this worker to end an idle one? */
 bool census_is_asked(struct conns *conns);
 
-/* It ends one. */
+/* It has ended one. */
 void census_comply(struct conns *conns);
 
 #endif

@@ -76,9 +76,9 @@ void conn_free(struct conn *conn)
     free_held(conn);
     phase_leave(&conns->phases, &conn->entry);
     ev_io_stop(conns->loop, &conn->io);
-    stream_close(&conn->stream);
     uncount(conn);
-    admit_forget(conn);
+    admit_forget(conn); /* first: who sees the end and comes again is to find its place free */
+    stream_close(&conn->stream);
     conns->open--;
     free(conn);
     if (conns->gone)
@@ -268,7 +268,6 @@ static void linger(struct conn *conn)
         conn_free(conn);
         return;
     }
-    stream_shutdown(&conn->stream);
     free_held(conn);
     uncount(conn);
     conn->is_closing = true;
@@ -277,6 +276,7 @@ static void linger(struct conn *conn)
     enter(conn, PHASE_LINGER, true);
     watch(conn, EV_READ);
     admit_done(conn);
+    stream_shutdown(&conn->stream); /* last: who sees it and comes again is to find its place free */
 }
 
 /* Nothing in it is needed any more. */

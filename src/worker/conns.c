@@ -196,10 +196,8 @@ void conns_make_room(struct conns *conns)
 {
     struct phase_entry *entry;
     while (census_is_asked(conns) && (entry = phase_first(&conns->phases, PHASE_IDLE))) {
-        census_comply(conns);
-        /* Before its client can see the end: the next that needs room is to find the next oldest. */
-        census_publish(conns, phase_next(&conns->phases, entry));
         admit_evict(conn_of(entry));
+        census_comply(conns);
     }
 }
 
