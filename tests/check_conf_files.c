@@ -478,6 +478,33 @@ START_TEST(from_bytes)
 }
 END_TEST
 
+/* What an earlier load has read loads once more, whatever the disk holds by then. */
+START_TEST(from_a_record)
+{
+    static const char *const overrides[] = { "workers=7", NULL };
+    struct conf_error error;
+
+    write_file("hayate.conf", "include = [ \"d/*.conf\", \"one.conf\" ]\n" ROUTE("/main"));
+    write_file("d/b.conf", ROUTE("/b"));
+    write_file("d/a.conf", ROUTE("/a"));
+    write_file("one.conf", ROUTE("/one"));
+    struct conf *first = load("hayate.conf", overrides, &error);
+    ck_assert_msg(first != NULL, "%s", error.text);
+    unlink(scratch_path("d/b.conf"));
+    write_file("d/c.conf", ROUTE("/c"));
+    write_file("hayate.conf", "wrokers = 1\n");
+    const struct conf_request request = { "hayate.conf", overrides, kinds_table() };
+    struct conf *second = conf_load_recorded(&request, first->sources, first->nsources, &error);
+    ck_assert_msg(second != NULL, "%s", error.text);
+    ck_assert_str_eq(summary(first), "7 /main /a /b /one");
+    ck_assert_str_eq(summary(second), summary(first));
+    ck_assert_str_eq(second->file, first->file);
+    ck_assert(drifted(second, "hayate.conf"));
+    conf_free(first);
+    conf_free(second);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("conf_files");
@@ -489,5 +516,6 @@ int main(void)
     tcase_add_test(tests, no_working_directory);
     tcase_add_test(tests, drift);
     tcase_add_test(tests, from_bytes);
+    tcase_add_test(tests, from_a_record);
     return suite_run(suite);
 }

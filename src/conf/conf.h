@@ -165,6 +165,15 @@ struct conf_request {
  * error. Reads regular files only, each once.
  */
 struct conf *conf_load(const struct conf_request *request, struct conf_error *error);
+
+/*
+ * The same, but reads nothing from the disk: `sources` are what an earlier load of this request has
+ * read. For a process that takes over from another; they are borrowed for the call.
+ */
+struct conf *conf_load_recorded(const struct conf_request *request,
+                                const struct conf_source *sources, size_t nsources,
+                                struct conf_error *error);
+
 void conf_free(struct conf *conf);
 
 /*

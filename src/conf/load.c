@@ -140,16 +140,33 @@ static struct conf *end(struct load *load, int result)
     return NULL;
 }
 
+static struct conf *load_request(struct load *load)
+{
+    load->error->text[0] = '\0';
+    int result = begin(load);
+    if (result == 0)
+        result = load_file(load);
+    if (result == 0)
+        result = finish(load);
+    return end(load, result);
+}
+
 struct conf *conf_load(const struct conf_request *request, struct conf_error *error)
 {
     struct load load = { .request = request, .error = error };
-    error->text[0] = '\0';
-    int result = begin(&load);
-    if (result == 0)
-        result = load_file(&load);
-    if (result == 0)
-        result = finish(&load);
-    return end(&load, result);
+    return load_request(&load);
+}
+
+struct conf *conf_load_recorded(const struct conf_request *request,
+                                const struct conf_source *sources, size_t nsources,
+                                struct conf_error *error)
+{
+    struct load load = { .request = request,
+                         .is_recorded = true,
+                         .recorded = sources,
+                         .nrecorded = nsources,
+                         .error = error };
+    return load_request(&load);
 }
 
 struct conf *load_bytes(const struct conf_request *request, struct slice bytes,

@@ -47,6 +47,9 @@ struct load_slot {
 
 struct load {
     const struct conf_request *request;
+    bool is_recorded; /* these are the files, not those of the disk */
+    const struct conf_source *recorded;
+    size_t nrecorded;
     struct conf *conf;
     struct conf_internal *internal; /* conf->internal */
     struct conf_error *error;

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fnmatch.h>
 #include <libconfig.h>
 #include <stdlib.h>
 
@@ -51,6 +52,26 @@ int load_file_bytes(struct load *load, const char *name, struct slice bytes)
     return load_text(load, name, load->conf->file, false, &copy);
 }
 
+/* As source_read, from the disk or from the record. */
+static int read_source(const struct load *load, struct buf *out, const char *path,
+                       char fault[SOURCE_FAULT_SIZE])
+{
+    if (!load->is_recorded)
+        return source_read(out, path, fault);
+    char *absolute = source_absolute(path);
+    errno = absolute ? ENOENT : errno;
+    int result = -1;
+    for (size_t i = 0; absolute && result == -1 && i < load->nrecorded; i++) {
+        const struct conf_source *source = &load->recorded[i];
+        if (strcmp(source->path, absolute) == 0)
+            result = buf_add(out, source->bytes, source->length);
+    }
+    free(absolute);
+    if (result == -1)
+        snprintf(fault, SOURCE_FAULT_SIZE, "was not recorded: %s", strerror(errno));
+    return result;
+}
+
 static int refuse_file(struct load *load, const char *name, const char *fault)
 {
     snprintf(load->error->text, sizeof(load->error->text), "%.500s: %s", name, fault);
@@ -65,7 +86,7 @@ int load_file(struct load *load)
 
     if (name[0] == '\0')
         return refuse_file(load, "-c", "wants the name of a file");
-    if (source_read(&bytes, name, fault) == -1) {
+    if (read_source(load, &bytes, name, fault) == -1) {
         bool is_absent = errno == ENOENT || errno == ENOTDIR;
         buf_fini(&bytes);
         if (!load->request->file && is_absent)
@@ -158,7 +179,7 @@ static int load_fragment(struct load *load, const struct schema_row *row, struct
         return load_refuse_value(load, row, slot, "%s is the file that includes it", path);
     if (is_loaded(load->conf, path))
         return 0;
-    if (source_read(&bytes, path, fault) == -1) {
+    if (read_source(load, &bytes, path, fault) == -1) {
         buf_fini(&bytes);
         return load_refuse_value(load, row, slot, "%s %s", path, fault);
     }
@@ -206,10 +227,22 @@ static char *make_pattern(struct load *load, const struct schema_row *row, struc
     return pattern;
 }
 
+/* They were recorded in the order in which they matched. */
+static int load_recorded_matches(struct load *load, const struct schema_row *row,
+                                 struct load_slot slot, const char *pattern, bool is_relative)
+{
+    int result = 0;
+    for (size_t i = 0; i < load->nrecorded && result == 0; i++) {
+        const char *path = load->recorded[i].path;
+        if (fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD) == 0)
+            result = load_fragment(load, row, slot, path, is_relative);
+    }
+    return result;
+}
+
 static int load_pattern(struct load *load, const struct schema_row *row, struct load_slot slot,
                         const char *name)
 {
-    struct source_matches matches = { 0 };
     int result = 0;
 
     if (name[0] == '\0')
@@ -223,6 +256,9 @@ static int load_pattern(struct load *load, const struct schema_row *row, struct 
     char *pattern = make_pattern(load, row, slot, name);
     if (!pattern || keep_pattern(load, pattern) == -1)
         return -1;
+    if (load->is_recorded)
+        return load_recorded_matches(load, row, slot, pattern, name[0] != '/');
+    struct source_matches matches = { 0 };
     if (source_match(&matches, pattern) == -1)
         return load_refuse_value(load, row, slot, "%s cannot be read: %s", name, strerror(errno));
     for (size_t i = 0; i < matches.count && result == 0; i++)
