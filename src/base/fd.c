@@ -26,6 +26,15 @@ void fd_close(int *fd)
     errno = saved;
 }
 
+int fd_set_cloexec(int fd, bool is_on)
+{
+    int flags = fcntl(fd, F_GETFD);
+    if (flags == -1)
+        return -1;
+    flags = is_on ? flags | FD_CLOEXEC : flags & ~FD_CLOEXEC;
+    return fcntl(fd, F_SETFD, flags);
+}
+
 unsigned long fd_raise_limit(unsigned long wanted)
 {
     struct rlimit limit;

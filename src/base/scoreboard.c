@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -49,6 +50,35 @@ struct scoreboard *scoreboard_new(int *fd)
     scoreboard->slot_size = sizeof(struct scoreboard_slot);
     scoreboard->slots = SCOREBOARD_SLOTS;
     *fd = memory;
+    return scoreboard;
+}
+
+static bool is_known(const struct scoreboard *scoreboard)
+{
+    return scoreboard->magic == SCOREBOARD_MAGIC && scoreboard->version == SCOREBOARD_VERSION &&
+           scoreboard->size == sizeof(*scoreboard) &&
+           scoreboard->slot_size == sizeof(struct scoreboard_slot) &&
+           scoreboard->slots == SCOREBOARD_SLOTS;
+}
+
+struct scoreboard *scoreboard_open(int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) == -1)
+        return NULL;
+    if (status.st_size != (off_t)sizeof(struct scoreboard)) {
+        errno = EPROTO;
+        return NULL;
+    }
+    struct scoreboard *scoreboard =
+        mmap(NULL, sizeof(*scoreboard), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (scoreboard == MAP_FAILED)
+        return NULL;
+    if (!is_known(scoreboard)) {
+        scoreboard_free(scoreboard);
+        errno = EPROTO;
+        return NULL;
+    }
     return scoreboard;
 }
 

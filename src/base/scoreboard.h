@@ -130,6 +130,10 @@ struct scoreboard {
 
 /* Makes one; *fd is its memfd (close-on-exec). NULL with errno. */
 struct scoreboard *scoreboard_new(int *fd);
+
+/* Maps one that another program made; `fd` stays the caller's. NULL with errno; EPROTO: its version
+ * or layout is another. */
+struct scoreboard *scoreboard_open(int fd);
 void scoreboard_free(struct scoreboard *scoreboard);
 
 /* A free slot, marked as taken; NULL when there is none (ENOSPC). For the master. */

@@ -1,6 +1,8 @@
 #include "base/tally.h"
 
+#include <errno.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -32,6 +34,19 @@ struct tally *tally_new(size_t nroutes, int *fd)
     }
     *fd = memory;
     return tally;
+}
+
+struct tally *tally_open(size_t nroutes, int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) == -1)
+        return NULL;
+    if (status.st_size != (off_t)size_of(nroutes)) {
+        errno = EPROTO;
+        return NULL;
+    }
+    void *tally = mmap(NULL, size_of(nroutes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return tally == MAP_FAILED ? NULL : tally;
 }
 
 void tally_free(struct tally *tally, size_t nroutes)

@@ -32,6 +32,9 @@ struct tally {
 
 /* *fd is its memfd (close-on-exec), for a binary upgrade. NULL with errno. */
 struct tally *tally_new(size_t nroutes, int *fd);
+/* Maps one that another program made; `fd` stays the caller's. NULL with errno; EPROTO: it has
+ * another size. */
+struct tally *tally_open(size_t nroutes, int fd);
 void tally_free(struct tally *tally, size_t nroutes);
 
 /* `answers` more that took `ns` each. */
