@@ -153,6 +153,18 @@ static void init_slot(const struct child *child)
     atomic_store(&slot->state, SCOREBOARD_STARTING);
 }
 
+void child_watch(struct child *child)
+{
+    struct master *master = child->master;
+    ev_io_init(&child->readable, on_readable, child->channel, EV_READ);
+    ev_init(&child->overdue, on_overdue);
+    child->readable.data = child->overdue.data = child;
+    ev_io_start(master->loop, &child->readable);
+    child->next = master->children;
+    master->children = child;
+    child->generation->nchildren++;
+}
+
 struct child *child_fork(struct master *master, struct generation *generation,
                          struct member *member)
 {
@@ -183,13 +195,7 @@ struct child *child_fork(struct master *master, struct generation *generation,
     fd_close(&ends[1]);
     atomic_store(&child->slot->pid, child->pid);
     child->channel = ends[0];
-    ev_io_init(&child->readable, on_readable, ends[0], EV_READ);
-    ev_init(&child->overdue, on_overdue);
-    child->readable.data = child->overdue.data = child;
-    ev_io_start(master->loop, &child->readable);
-    child->next = master->children;
-    master->children = child;
-    generation->nchildren++;
+    child_watch(child);
     return child;
 
 no_fork:

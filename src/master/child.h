@@ -52,6 +52,9 @@ struct child {
 struct child *child_fork(struct master *master, struct generation *generation,
                          struct member *member);
 
+/* Begins to listen to a child: it is in the master's and its generation's books from then on. */
+void child_watch(struct child *child);
+
 /* The child must be ready within that time, or gone when it drains: else it is killed. */
 void child_expect(struct child *child, int64_t nanoseconds);
 

@@ -71,6 +71,16 @@ static void on_due(struct ev_loop *loop, ev_timer *timer, int events)
     act(member, roster_take(&member->roster, ROSTER_DUE, clock_monotonic()), NULL);
 }
 
+void generation_back_off(struct member *member, int64_t delay)
+{
+    struct ev_loop *loop = member->generation->master->loop;
+    ev_timer_stop(loop, &member->back_off);
+    ev_timer_init(&member->back_off, on_due, (double)delay / 1e9, 0.);
+    member->back_off.data = member;
+    ev_now_update(loop);
+    ev_timer_start(loop, &member->back_off);
+}
+
 static void start_child(struct member *member)
 {
     struct generation *generation = member->generation;
@@ -112,11 +122,7 @@ static void act(struct member *member, enum roster_action action, const char *re
         admit(member);
         break;
     case ROSTER_BACK_OFF:
-        ev_timer_stop(generation->master->loop, &member->back_off);
-        ev_timer_init(&member->back_off, on_due, (double)member->roster.delay / 1e9, 0.);
-        member->back_off.data = member;
-        ev_now_update(generation->master->loop);
-        ev_timer_start(generation->master->loop, &member->back_off);
+        generation_back_off(member, member->roster.delay);
         break;
     case ROSTER_FAIL:
         master_generation_failed(generation->master, generation, reason);

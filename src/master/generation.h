@@ -80,6 +80,9 @@ struct generation *generation_new(struct master *master, struct conf *conf,
  * master_generation_failed. */
 void generation_start(struct generation *generation);
 
+/* The next process of a place starts after this delay, in ns. */
+void generation_back_off(struct member *member, int64_t delay);
+
 /* Makes its log the log of the master, unless it is that already. */
 void generation_use_log(struct generation *generation);
 

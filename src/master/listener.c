@@ -89,7 +89,7 @@ failed:
     return -1;
 }
 
-static int add_fd(struct listener *listener, int fd)
+int listener_add_fd(struct listener *listener, int fd)
 {
     int *fds = realloc(listener->fds, (listener->nfds + 1) * sizeof(*fds));
     if (!fds)
@@ -127,7 +127,7 @@ static int grow_tcp(struct listener *listener, unsigned slots, bool is_exclusive
         int fd = bind_tcp(&listener->address, is_exclusive && listener->nfds == 0);
         if (fd == -1)
             return -1;
-        if (add_fd(listener, fd) == -1) {
+        if (listener_add_fd(listener, fd) == -1) {
             fd_close(&fd);
             return -1;
         }
@@ -197,7 +197,7 @@ static struct listener *find(const struct listener_set *const *held,
     return NULL;
 }
 
-static int set_add(struct listener_set *set, struct listener *listener)
+int listener_set_add(struct listener_set *set, struct listener *listener)
 {
     struct listener **items = realloc(set->items, (set->count + 1) * sizeof(*items));
     if (!items)
@@ -239,7 +239,7 @@ static int prepare_part(const struct plan *plan, unsigned part, const struct add
         listener->address = *address;
         listener->is_shared = address->any.sa_family == AF_UNIX;
     }
-    if (set_add(plan->set, listener) == -1) {
+    if (listener_set_add(plan->set, listener) == -1) {
         if (is_new)
             listener->references = 1, listener_release(listener);
         return listener_fail(plan->error, "out of memory");
@@ -249,7 +249,7 @@ static int prepare_part(const struct plan *plan, unsigned part, const struct add
         if (!is_new)
             return 1;
         int fd = local_bind(listener, plan->error);
-        if (fd != -1 && add_fd(listener, fd) == -1)
+        if (fd != -1 && listener_add_fd(listener, fd) == -1)
             fd_close(&fd);
         return fd == -1 ? -1 : 1;
     }

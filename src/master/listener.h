@@ -71,6 +71,12 @@ int listener_set_listen(struct listener_set *set, int backlog, struct listener_e
  * `slots` sockets of each address. */
 void listener_set_keep(struct listener_set *set);
 
+/* One more socket of an address, which takes it over. -1 with ENOMEM. */
+int listener_add_fd(struct listener *listener, int fd);
+
+/* Adds one that is whole; the set holds it from then on. -1: ENOMEM. */
+int listener_set_add(struct listener_set *set, struct listener *listener);
+
 /* Drops the set; closes what no other set holds, and undoes what was not committed. */
 void listener_set_free(struct listener_set *set);
 

@@ -183,7 +183,7 @@ static void limit_connections(struct generation *generation)
                     generation->connections);
 }
 
-static int make_members(struct generation *generation)
+int prepare_members(struct generation *generation)
 {
     bool has_admin = generation->admin_listeners.count > 0;
     generation->nmembers = generation->workers + has_admin;
@@ -215,7 +215,7 @@ int prepare_generation(struct generation *generation, struct generation_error *e
         return -1;
     limit_connections(generation);
     generation->tally = tally_new(conf->nroutes, &generation->tally_fd);
-    if (generation->tally && make_members(generation) == 0)
+    if (generation->tally && prepare_members(generation) == 0)
         return 0;
     snprintf(error->text, sizeof(error->text), "out of memory");
     return -1;

@@ -14,6 +14,9 @@ struct sink;
 /* `generation` has its master, conf and number. -1 with error->text: the caller frees it. */
 int prepare_generation(struct generation *generation, struct generation_error *error);
 
+/* Its places, and who serves which queue: nobody so far. Its listeners are there. -1: ENOMEM. */
+int prepare_members(struct generation *generation);
+
 /*
  * Opens the two logs of a configuration, for a generation or a reopen; the sinks are the caller's.
  * `log` NULL: the access log alone. -1 with the error and nothing open.

@@ -33,7 +33,7 @@ static struct totals_route *find(struct totals *totals, const char *path)
     return &routes[totals->nroutes++];
 }
 
-static int add_route(struct totals *totals, const char *path, const uint64_t *responses)
+int totals_add_route(struct totals *totals, const char *path, const uint64_t *responses)
 {
     struct totals_route *route = find(totals, path);
     for (unsigned class = 0; route && class < TALLY_CLASSES; class ++)
@@ -51,7 +51,7 @@ int totals_add(struct totals *totals, const struct generation *generation)
         for (unsigned class = 0; class < TALLY_CLASSES; class ++)
             responses[class] = atomic_load(&tally->routes[i].responses[class]);
         const char *path = i < conf->nroutes ? conf->routes[i].path : NULL;
-        result |= add_route(totals, path, responses);
+        result |= totals_add_route(totals, path, responses);
     }
     for (unsigned i = 0; tally && i < TALLY_BUCKETS; i++)
         totals->latency[i] += atomic_load(&tally->latency[i]);
@@ -66,7 +66,7 @@ int totals_read(struct totals *totals, const struct master *master)
     *totals = (struct totals){ .latency_sum = gone->latency_sum };
     memcpy(totals->latency, gone->latency, sizeof(totals->latency));
     for (size_t i = 0; i < gone->nroutes; i++)
-        result |= add_route(totals, gone->routes[i].path, gone->routes[i].responses);
+        result |= totals_add_route(totals, gone->routes[i].path, gone->routes[i].responses);
     if (master->current)
         result |= totals_add(totals, master->current);
     for (const struct generation *old = master->draining; old; old = old->next)

@@ -26,6 +26,9 @@ struct totals {
 
 void totals_fini(struct totals *totals);
 
+/* Adds to one route. -1: ENOMEM. */
+int totals_add_route(struct totals *totals, const char *path, const uint64_t *responses);
+
 /* Adds a generation's tally. -1: ENOMEM; what found no memory is not counted. */
 int totals_add(struct totals *totals, const struct generation *generation);
 

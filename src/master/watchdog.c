@@ -136,7 +136,8 @@ static void on_armed(struct ev_loop *loop, ev_io *io, int events)
 int watchdog_init(struct master *master)
 {
     struct watchdog *watchdog = &master->watchdog;
-    watchdog->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (watchdog->fd == -1)
+        watchdog->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (watchdog->fd == -1)
         return -1;
     ev_io_init(&watchdog->armed, on_armed, watchdog->fd, EV_READ);

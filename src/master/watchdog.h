@@ -24,6 +24,7 @@ struct watchdog {
     ev_timer look;
 };
 
+/* Makes the eventfd unless there is one already, which children have. */
 int watchdog_init(struct master *master);
 void watchdog_fini(struct master *master);
 
