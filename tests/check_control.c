@@ -103,17 +103,6 @@ START_TEST(stop_waits_for_what_is_in_flight)
 }
 END_TEST
 
-START_TEST(upgrade_is_not_yet_supported)
-{
-    struct server server;
-
-    server_start_plain(&server);
-    const char *answer = server_expect(&server, 1, LIST("upgrade"));
-    ck_assert_msg(text_matches(answer, "not yet supported"), "%s", answer);
-    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
-}
-END_TEST
-
 /* With a broken file, whoever is asked finds the socket, and the server. */
 START_TEST(commands_work_beside_a_broken_file)
 {
@@ -292,7 +281,6 @@ int main(void)
     tcase_add_test(tests, status_tells);
     tcase_add_test(tests, stop_is_acknowledged);
     tcase_add_test(tests, stop_waits_for_what_is_in_flight);
-    tcase_add_test(tests, upgrade_is_not_yet_supported);
     tcase_add_test(tests, commands_work_beside_a_broken_file);
     tcase_add_test(tests, control_from_the_environment);
     tcase_add_test(tests, control_by_default);

@@ -60,13 +60,17 @@ START_TEST(log_level)
                  &(struct server_options){ .config = text_format(SERVER_BASE "log_level = \"%s\"\n",
                                                                  level_rows[_i].level) });
     WAIT_FOR(access(server.control, F_OK) == 0);
-    server_signal(&server, SIGUSR2); /* a warning */
+    WAIT_FOR(server_worker(&server, 1) != 0);
+    pid_t worker = server_worker(&server, 1);
+    ck_assert_int_eq(kill(worker, SIGTERM), 0); /* a warning */
+    WAIT_FOR(server_worker(&server, 1) != 0 && server_worker(&server, 1) != worker);
     server_rewrite(&server, "wrokers = 2\n");
     server_expect(&server, 78, LIST("reload")); /* an error */
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
     const char *log = server_log(&server);
     ck_assert_int_eq(text_count_lines(log, " info ") > 0, level_rows[_i].has_info);
-    ck_assert_int_eq(text_count_lines(log, " warning .*USR2") > 0, level_rows[_i].has_warning);
+    ck_assert_int_eq(text_count_lines(log, " warning .*told to stop") > 0,
+                     level_rows[_i].has_warning);
     ck_assert_uint_gt(text_count_lines(log, " error "), 0);
 }
 END_TEST

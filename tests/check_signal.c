@@ -89,15 +89,16 @@ START_TEST(hangup_reloads)
 }
 END_TEST
 
-START_TEST(usr2_is_not_yet_supported)
+START_TEST(usr2_upgrades)
 {
     struct server server;
 
     start(&server, "workers = 1\n");
     pid_t worker = server_worker(&server, 1);
     server_signal(&server, SIGUSR2);
-    server_await(&server, 0, "USR2.*not yet supported|not yet supported.*USR2");
-    ck_assert_int_eq(server_worker(&server, 1), worker);
+    server_await(&server, 0, "SIGUSR2: upgrading");
+    server_await(&server, 0, "upgraded from .*: generation 2 serves");
+    WAIT_FOR(!process_is_alive(worker));
     ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
@@ -257,7 +258,7 @@ END_TEST
 static const struct {
     int signal;
     const char *line;
-} refused_rows[] = { { SIGHUP, "(warning|error) .*reload" }, { SIGUSR2, "USR2" } };
+} refused_rows[] = { { SIGHUP, "(warning|error) .*reload" }, { SIGUSR2, "warning .*upgrade" } };
 
 START_TEST(stop_is_final)
 {
@@ -328,7 +329,7 @@ int main(void)
 
     tcase_add_loop_test(tests, stops, 0, SUITE_ROWS(stop_rows));
     tcase_add_test(tests, hangup_reloads);
-    tcase_add_test(tests, usr2_is_not_yet_supported);
+    tcase_add_test(tests, usr2_upgrades);
     tcase_add_loop_test(tests, ignored_by_the_master, 0, SUITE_ROWS(ignored_rows));
     tcase_add_loop_test(tests, worker_told_to_stop_is_replaced, 0, SUITE_ROWS(stop_rows));
     tcase_add_loop_test(tests, ignored_by_a_worker, 0, SUITE_ROWS(worker_ignored_rows));

@@ -259,8 +259,9 @@ START_TEST(journal_priorities)
     server_spawn(&server, &(struct server_options){
                               .config = SERVER_BASE, .environment = LIST(variable), .output = fd });
     server_await_file(&server, "journal", 0, "^<6>.* info .* started in ");
-    server_signal(&server, SIGUSR2);
-    server_await_file(&server, "journal", 0, "^<4>.* warning .*USR2");
+    WAIT_FOR(server_worker(&server, 1) != 0);
+    ck_assert_int_eq(kill(server_worker(&server, 1), SIGTERM), 0);
+    server_await_file(&server, "journal", 0, "^<4>.* warning .*told to stop");
     server_rewrite(&server, "wrokers = 2\n");
     server_expect(&server, 78, LIST("reload"));
     server_await_file(&server, "journal", 0, "^<3>.* error ");

@@ -18,13 +18,19 @@ enum fault {
     FAULT_EXIT,
     FAULT_STOP,
     FAULT_START,
+    FAULT_LATE,
+    FAULT_MUTE,
 };
+
+/* What a trial of a binary upgrade has in its environment (master/legacy.h). */
+#define TRIAL_VARIABLE "HAYATE_TRIAL_FD"
 
 static const char *const faults[] = {
     [FAULT_SEGV] = "segv",   [FAULT_ABORT] = "abort",
     [FAULT_LOOP] = "loop",   [FAULT_BLOCK] = "block",
     [FAULT_EXIT] = "exit",   [FAULT_STOP] = "stop",
-    [FAULT_START] = "start", NULL,
+    [FAULT_START] = "start", [FAULT_LATE] = "late",
+    [FAULT_MUTE] = "mute",   NULL,
 };
 
 struct fault_options {
@@ -38,7 +44,9 @@ static const struct schema_row rows[] = {
         .choices = faults,
         .offset = offsetof(struct fault_options, fault),
         .purpose = "for tests: segv, abort, loop, block (in a system call), exit (status 3) or "
-                   "stop (SIGSTOP) when asked; start: a crash at the worker's own first request",
+                   "stop (SIGSTOP) when asked; start: a crash at the worker's own first request; "
+                   "late, mute: a crash or a "
+                   "hang there, but in the trial of an upgrade",
     },
 };
 
@@ -55,7 +63,7 @@ static int prepare(struct conf_route *route, struct conf_error *error)
     if (prepare_answer(route, &plan, error) == -1)
         return -1;
     struct answer *answer = route->answer;
-    answer->is_harmless = options->fault == FAULT_START;
+    answer->is_harmless = options->fault >= FAULT_START;
     return 0;
 }
 
@@ -63,6 +71,10 @@ static void serve(const struct answer *answer, struct exchange *exchange)
 {
     const struct fault_options *options = exchange->route->options;
     volatile int forever = 1;
+    if (options->fault >= FAULT_LATE && getenv(TRIAL_VARIABLE)) {
+        prepare_serve_fixed(answer, exchange);
+        return;
+    }
     switch (options->fault) {
     case FAULT_SEGV:
         raise(SIGSEGV);
@@ -72,6 +84,7 @@ static void serve(const struct answer *answer, struct exchange *exchange)
             continue;
         break;
     case FAULT_BLOCK:
+    case FAULT_MUTE:
         while (forever)
             pause();
         break;

@@ -54,11 +54,13 @@ static int connect_to(const char *path, int *status)
     return -1;
 }
 
-/* How long the master may take: a reload waits for children to get ready, perhaps twice; a stop for
+/* How long the master may take: a reload or an upgrade waits for children to get ready, perhaps twice; a stop for
  * requests in flight, which has a bound of its own. Seconds; 0: none. */
 static long patience(const char *line)
 {
-    return strcmp(line, "stop") == 0 ? 0 : strcmp(line, "reload") == 0 ? 60 : 15;
+    return strcmp(line, "stop") == 0                                     ? 0
+           : strcmp(line, "reload") == 0 || strcmp(line, "upgrade") == 0 ? 60
+                                                                         : 15;
 }
 
 static int fail_lost(const char *path)

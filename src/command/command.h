@@ -23,6 +23,7 @@ struct command_options {
     const char *file;             /* -c */
     const char *const *overrides; /* -o, ends with NULL */
     const char *control;          /* --control */
+    char *const *arguments;       /* of main, without change of meaning */
     const char *argument;         /* of the command: the URL of probe; NULL: none */
     bool is_json;                 /* --json */
     bool is_running;              /* --running */

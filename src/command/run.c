@@ -10,6 +10,7 @@ int command_run(const struct command_options *options)
         .file = options->file,
         .overrides = options->overrides,
         .kinds = answer_kinds(),
+        .arguments = options->arguments,
     };
     /* What we make gets its mode by name; until then it is nobody else's. */
     umask(077);

@@ -198,6 +198,7 @@ int command_main(int argc, char **argv)
     if (!parsed.overrides)
         return command_fail(COMMAND_FAILURE, "out of memory");
     parsed.options.overrides = parsed.overrides;
+    parsed.options.arguments = argv;
     int status = parse_options(&parsed, argc, argv);
     if (status == -1)
         status = dispatch(&parsed, argc, argv);

@@ -148,7 +148,14 @@ static void command_stop(struct client *client)
 
 static void command_upgrade(struct client *client)
 {
-    client_answer(client, EXIT_FAILURE, SLICE("upgrade is not yet supported\n"));
+    char answer[64];
+    client_wait(client, CONTROL_UPGRADE, 0);
+    log_info("control: upgrading");
+    const char *refusal = master_upgrade(client->control->master);
+    if (!refusal)
+        return;
+    snprintf(answer, sizeof(answer), "refused: %s\n", refusal);
+    client_answer(client, EXIT_FAILURE, slice_of(answer));
 }
 
 static void command_status(struct client *client)
@@ -245,12 +252,13 @@ static void make_room(struct control *control)
         client_free(oldest);
 }
 
-static void accept_one(struct control *control, int fd)
+/* Takes over the descriptor. NULL: ENOMEM. */
+static struct client *client_new(struct control *control, int fd)
 {
     struct client *client = calloc(1, sizeof(*client));
     if (!client) {
         fd_close(&fd);
-        return;
+        return NULL;
     }
     if (control->nclients >= CLIENTS_MAX)
         make_room(control);
@@ -265,6 +273,7 @@ static void accept_one(struct control *control, int fd)
     client->next = control->clients;
     control->clients = client;
     control->nclients++;
+    return client;
 }
 
 static void on_acceptable(struct ev_loop *loop, ev_io *io, int events)
@@ -273,7 +282,7 @@ static void on_acceptable(struct ev_loop *loop, ev_io *io, int events)
     struct control *control = io->data;
     int fd = accept4(control->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd != -1) {
-        accept_one(control, fd);
+        client_new(control, fd);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         ev_io_stop(loop, io);
         ev_timer_set(&control->pause, ACCEPT_PAUSE, 0.);
@@ -333,4 +342,42 @@ void control_answer(struct control *control, enum control_wait wait, uint64_t ro
         if (client->wait == wait && client->round <= round)
             client_answer(client, status, slice_of(text));
     }
+}
+
+void control_each(const struct control *control,
+                  void (*visit)(const struct control_client *client, void *context), void *context)
+{
+    for (const struct client *client = control->clients; client; client = client->next) {
+        struct control_client as_it_is = {
+            .fd = client->fd,
+            .wait = client->wait,
+            .is_answered = client->is_answered,
+            .text = { client->command, client->length },
+        };
+        if (client->is_answered)
+            as_it_is.text = (struct slice){ client->answer.data + client->sent,
+                                            client->answer.length - client->sent };
+        visit(&as_it_is, context);
+    }
+}
+
+int control_adopt(struct control *control, const struct control_client *from)
+{
+    struct client *client = client_new(control, from->fd);
+    if (!client)
+        return -1;
+    if (from->is_answered) {
+        client->is_answered = true;
+        if (buf_add_slice(&client->answer, from->text) == -1)
+            return -1;
+        client_send(client);
+        return 0;
+    }
+    client->length =
+        from->text.length < sizeof(client->command) ? from->text.length : sizeof(client->command);
+    if (client->length > 0)
+        memcpy(client->command, from->text.data, client->length);
+    if (from->wait != CONTROL_NOTHING)
+        client_wait(client, from->wait, control->master->reload.last + 1);
+    return 0;
 }

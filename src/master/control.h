@@ -8,7 +8,10 @@
 #ifndef MASTER_CONTROL_H
 #define MASTER_CONTROL_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "base/slice.h"
 
 struct control;
 struct listener_set;
@@ -20,6 +23,16 @@ enum control_wait {
     CONTROL_RELOAD,
     CONTROL_REOPEN,
     CONTROL_STOP,
+    CONTROL_UPGRADE,
+    CONTROL_WAITS,
+};
+
+/* A client as it crosses exec in an upgrade, which fixes the numbers above. */
+struct control_client {
+    int fd;
+    enum control_wait wait;
+    bool is_answered;
+    struct slice text; /* the rest of its answer, or what it has said; borrowed */
 };
 
 struct control *control_new(struct master *master);
@@ -34,5 +47,11 @@ void control_listen(struct control *control, const struct listener_set *set);
  */
 void control_answer(struct control *control, enum control_wait wait, uint64_t round, int status,
                     const char *text);
+
+/* Every client, for who writes them down; and one that was. Who waits for a reload waits for the
+ * next one that begins. The descriptor is taken over, also on failure (-1: ENOMEM). */
+void control_each(const struct control *control,
+                  void (*visit)(const struct control_client *client, void *context), void *context);
+int control_adopt(struct control *control, const struct control_client *from);
 
 #endif

@@ -16,12 +16,13 @@
 #include "base/scoreboard.h"
 #include "base/title.h"
 #include "conf/conf.h"
+#include "master/adopt.h"
 #include "master/child.h"
 #include "master/control.h"
 #include "master/cover.h"
-#include "master/legacy.h"
 #include "master/logs.h"
 #include "master/notify.h"
+#include "master/rehearse.h"
 #include "master/reload.h"
 #include "master/stop.h"
 
@@ -168,6 +169,8 @@ static void reap(struct master *master, struct child *child, int status)
     master_update(master);
     if (master->is_stopping)
         stop_child_gone(master);
+    else
+        upgrade_child_gone(master);
 }
 
 static struct child *find_child(const struct master *master, pid_t pid)
@@ -178,15 +181,18 @@ static struct child *find_child(const struct master *master, pid_t pid)
     return NULL; /* as PID 1 we are handed strangers */
 }
 
-static void reap_all(struct master *master)
+void master_reap(struct master *master)
 {
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
         struct child *child = find_child(master, pid);
+        bool has_ended = !WIFSTOPPED(status) && !WIFCONTINUED(status);
+        if (!child && has_ended)
+            upgrade_reaped(master, pid, status);
         if (!child)
             continue;
-        if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+        if (!has_ended) {
             child->is_stopped = WIFSTOPPED(status);
             if (child->is_stopped) {
                 char name[CHILD_NAME_SIZE];
@@ -201,11 +207,19 @@ static void reap_all(struct master *master)
     }
 }
 
+static void take_upgrade(struct master *master)
+{
+    log_info("SIGUSR2: upgrading");
+    const char *refusal = master_upgrade(master);
+    if (refusal)
+        log_warning("upgrade refused: %s", refusal);
+}
+
 static void take_signal(struct master *master, int number)
 {
     switch (number) {
     case SIGCHLD:
-        reap_all(master);
+        master_reap(master);
         break;
     case SIGHUP:
         log_info("SIGHUP: reloading");
@@ -222,7 +236,7 @@ static void take_signal(struct master *master, int number)
         master_reopen(master);
         break;
     case SIGUSR2:
-        log_warning("SIGUSR2: replacing the binary is not yet supported; nothing is done");
+        take_upgrade(master);
         break;
     default:
         break;
@@ -266,7 +280,7 @@ static void on_never(struct ev_loop *loop, ev_periodic *periodic, int events)
     (void)events;
 }
 
-static void free_ended(struct master *master)
+void master_sweep(struct master *master)
 {
     for (struct generation **link = &master->draining; *link;) {
         struct generation *generation = *link;
@@ -285,7 +299,7 @@ static void on_sweep(struct ev_loop *loop, ev_prepare *prepare, int events)
 {
     (void)loop;
     (void)events;
-    free_ended(prepare->data);
+    master_sweep(prepare->data);
 }
 
 static int init_loop(struct master *master)
@@ -305,6 +319,8 @@ static int init_loop(struct master *master)
 
 static int init_scoreboard(struct master *master)
 {
+    if (master->scoreboard)
+        return 0; /* adopted */
     master->scoreboard = scoreboard_new(&master->scoreboard_fd);
     if (!master->scoreboard)
         return -1;
@@ -317,7 +333,8 @@ static int init_scoreboard(struct master *master)
 
 static void fini(struct master *master)
 {
-    free_ended(master);
+    master_sweep(master);
+    upgrade_fini(master);
     if (master->current)
         generation_free(master->current);
     totals_fini(&master->totals);
@@ -343,10 +360,15 @@ static void open_first_log(void)
 int master_run(const struct master_options *options)
 {
     struct master master = { .options = options, .scoreboard_fd = -1, .watchdog.fd = -1 };
+    struct legacy *legacy = NULL;
     master.signals = open_signals();
     log_identify("master");
     open_first_log();
+    if (rehearse_is_asked())
+        rehearse(options);
     title_set("hayate: master");
+    if (adopt_is_asked())
+        legacy = adopt_begin(&master);
     if (master.signals == -1 || init_scoreboard(&master) == -1 || init_loop(&master) == -1)
         log_fatal(EXIT_FAILURE, "cannot start: %s", strerror(errno));
     master.notify = notify_new();
@@ -355,7 +377,13 @@ int master_run(const struct master_options *options)
     reload_init(&master);
     if (!master.control)
         log_fatal(EXIT_FAILURE, "cannot start: out of memory");
-    if (reload_first(&master))
+    upgrade_init(&master);
+    bool is_up = true;
+    if (legacy)
+        adopt_end(&master, legacy);
+    else
+        is_up = reload_first(&master);
+    if (is_up)
         ev_run(master.loop, 0);
     fini(&master);
     return master.status;

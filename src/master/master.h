@@ -15,6 +15,7 @@
 
 #include "master/generation.h"
 #include "master/totals.h"
+#include "master/upgrade.h"
 #include "master/watchdog.h"
 
 struct child;
@@ -27,6 +28,7 @@ struct master_options {
     const char *file;             /* -c FILE; NULL: the default */
     const char *const *overrides; /* -o; ends with NULL; may be NULL */
     const struct conf_kinds *kinds;
+    char *const *arguments; /* of main: an upgrade executes the new binary with them */
 };
 
 /* How a reload or reopen came about is counted in rounds: a caller waits for the end of one. */
@@ -61,6 +63,7 @@ struct master {
     struct master_round reopen;
     ev_timer reopen_overdue;
     char reopen_faults[1024]; /* of the round that runs: lines that say who keeps the old files */
+    struct upgrade upgrade;
     bool is_stopping;
     bool admin_is_retired;
     bool has_killed; /* a child had to be killed to stop */
@@ -92,5 +95,14 @@ const char *master_status_line(const struct master *master, char *text, size_t s
 uint64_t master_reload(struct master *master);
 uint64_t master_reopen(struct master *master);
 void master_stop(struct master *master);
+
+/* NULL, and CONTROL_UPGRADE is answered at its end; or why it is refused. */
+const char *master_upgrade(struct master *master);
+
+/* Waits for the children that have ended. */
+void master_reap(struct master *master);
+
+/* Frees the generations that have ended. */
+void master_sweep(struct master *master);
 
 #endif

@@ -62,6 +62,17 @@ struct notify *notify_new(void)
     return notify;
 }
 
+void notify_export(const struct notify *notify)
+{
+    char text[sizeof(notify->address.sun_path) + 1] = "";
+    if (!notify)
+        return;
+    memcpy(text, notify->address.sun_path, sizeof(notify->address.sun_path));
+    if (text[0] == '\0')
+        text[0] = '@';
+    setenv("NOTIFY_SOCKET", text, 1);
+}
+
 void notify_free(struct notify *notify)
 {
     if (!notify)

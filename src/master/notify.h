@@ -9,6 +9,8 @@
 
 /* Reads NOTIFY_SOCKET and takes it out of the environment. A bad value is logged. */
 struct notify *notify_new(void);
+/* Puts NOTIFY_SOCKET back, for a program that is executed in our place. */
+void notify_export(const struct notify *notify);
 void notify_free(struct notify *notify);
 
 /* `status` is one line for people: "generation 3, 2 workers". */

@@ -18,6 +18,7 @@
 #include "master/master.h"
 #include "master/notify.h"
 #include "master/stop.h"
+#include "master/upgrade.h"
 
 /* How long a reload waits for old children to close their listening sockets. */
 #define CLOSE_DEADLINE 1.
@@ -45,10 +46,17 @@ static void end_round(struct master *master, int status, const char *answer)
     if (!master->is_stopping)
         notify_ready(master->notify, master_status_line(master, line, sizeof(line)));
     control_answer(master->control, CONTROL_RELOAD, round, status, answer);
-    if (master->reload.is_wanted && !master->is_stopping) {
-        master->reload.is_wanted = false;
-        master_reload(master);
-    }
+    upgrade_finish(master);
+    reload_resume(master);
+    upgrade_resume(master);
+}
+
+void reload_resume(struct master *master)
+{
+    if (!master->reload.is_wanted || master->is_stopping)
+        return;
+    master->reload.is_wanted = false;
+    master_reload(master);
 }
 
 static void fail(struct master *master, int status, const char *reason)
@@ -58,6 +66,10 @@ static void fail(struct master *master, int status, const char *reason)
         master->status = status;
         master->reload.running = 0;
         stop_now(master);
+        return;
+    }
+    if (upgrade_is_proving(master)) {
+        upgrade_go_back(master, status, reason);
         return;
     }
     char answer[sizeof(struct generation_error) + 128];
@@ -105,13 +117,18 @@ bool reload_first(struct master *master)
     return master->next != NULL || master->children != NULL;
 }
 
+void reload_prove(struct master *master)
+{
+    begin(master);
+}
+
 uint64_t master_reload(struct master *master)
 {
     if (master->is_stopping) {
         log_warning("reload refused: a stop is in progress");
         return 0;
     }
-    if (master->reload.running != 0) {
+    if (master->reload.running != 0 || upgrade_is_running(master)) {
         master->reload.is_wanted = true;
         return master->reload.last + 1;
     }
@@ -246,7 +263,7 @@ static void announce_start(const struct generation *generation)
 }
 
 /* "workers 2 -> 4; ..." or that nothing differs. */
-static void announce_reload(const struct generation *before, const struct generation *after,
+static void describe_change(const struct generation *before, const struct generation *after,
                             char *text, size_t size)
 {
     struct buf changes = { 0 };
@@ -256,8 +273,20 @@ static void announce_reload(const struct generation *before, const struct genera
     else
         snprintf(text, size, "generation %" PRIu64 " serves; changed: %s", after->number,
                  buf_string(&changes));
-    log_info("reloaded in %.1f ms: %s", (double)(clock_monotonic() - after->began) / 1e6, text);
     buf_fini(&changes);
+}
+
+static void announce_change(struct master *master, const struct generation *before)
+{
+    char text[SCOREBOARD_TEXT];
+    const struct generation *after = master->current;
+    describe_change(before, after, text, sizeof(text));
+    if (upgrade_is_proving(master)) {
+        upgrade_commit(master, text);
+        return;
+    }
+    log_info("reloaded in %.1f ms: %s", (double)(clock_monotonic() - after->began) / 1e6, text);
+    note_outcome(master, false, text);
 }
 
 void master_generation_ready(struct master *master, struct generation *generation)
@@ -277,9 +306,7 @@ void master_generation_ready(struct master *master, struct generation *generatio
     cover_share(generation);
     watchdog_renew(master);
     if (before) {
-        char text[SCOREBOARD_TEXT];
-        announce_reload(before, generation, text, sizeof(text));
-        note_outcome(master, false, text);
+        announce_change(master, before);
         retire(master, before);
     } else {
         announce_start(generation);

@@ -20,6 +20,12 @@ void reload_child_closed(struct master *master);
 /* The first start. False when it failed at once: master->status says how, and it was logged. */
 bool reload_first(struct master *master);
 
+/* The first reload of a master that has taken over in an upgrade: it proves itself by it. */
+void reload_prove(struct master *master);
+
+/* An upgrade has ended: the reload that was asked for meanwhile. */
+void reload_resume(struct master *master);
+
 /* Gives up the reload that runs, because of a stop. Whoever waits for it is told. */
 void reload_abandon(struct master *master, const char *reason);
 

@@ -109,12 +109,19 @@ static void text_listening(struct buf *out, const char *what, const struct liste
         buf_add_string(out, "\n");
 }
 
-static void text_last(struct buf *out, const struct scoreboard_master *board)
+static void text_last(struct buf *out, const struct master *master)
 {
+    const struct scoreboard_master *board = &master->scoreboard->master;
+    const struct upgrade *upgrade = &master->upgrade;
     char stamp[CLOCK_STAMP_SIZE];
     if (board->last_reload_realtime) {
         clock_stamp(stamp, sizeof(stamp), board->last_reload_realtime);
         buf_printf(out, "last reload: %s at %s: %s\n", outcome(board), stamp, board->last_reload);
+    }
+    if (upgrade->last_realtime) {
+        clock_stamp(stamp, sizeof(stamp), upgrade->last_realtime);
+        buf_printf(out, "last upgrade: %s at %s: %s\n",
+                   upgrade->has_failed ? "failed" : "succeeded", stamp, upgrade->last);
     }
     if (board->last_crash_realtime) {
         clock_stamp(stamp, sizeof(stamp), board->last_crash_realtime);
@@ -174,7 +181,7 @@ int status_text(struct buf *out, struct master *master)
     text_listening(out, "listening", &current->listeners);
     text_listening(out, "admin", &current->admin_listeners);
     text_config(out, current->conf);
-    text_last(out, board);
+    text_last(out, master);
     text_sums(out, master);
     text_children(out, master);
     return buf_reserve(out, 1); /* memory that ran out on the way shows here too */
@@ -267,6 +274,21 @@ static void json_children(struct buf *out, const struct master *master)
     buf_add_string(out, "]");
 }
 
+static void json_upgrades(struct buf *out, const struct upgrade *upgrade)
+{
+    buf_printf(out, "\"upgrades\":%" PRIu64 ",\"upgrade_failures\":%" PRIu64 ",\"last_upgrade\":{",
+               upgrade->succeeded, upgrade->failed);
+    json_string(out, "outcome",
+                upgrade->last_realtime == 0 ? "none"
+                : upgrade->has_failed       ? "failed"
+                                            : "succeeded");
+    buf_add_string(out, ",");
+    json_time(out, "time", upgrade->last_realtime);
+    buf_add_string(out, ",");
+    json_string(out, "text", upgrade->last_realtime ? upgrade->last : NULL);
+    buf_add_string(out, "},");
+}
+
 static void json_events(struct buf *out, const struct scoreboard_master *board)
 {
     buf_printf(out, "\"reloads\":%" PRIu64 ",\"reload_failures\":%" PRIu64 ",\"last_reload\":{",
@@ -338,6 +360,7 @@ int status_json(struct buf *out, struct master *master)
                    conf_has_drifted(current->conf, &changed) ? "true" : "false");
     }
     json_events(out, board);
+    json_upgrades(out, &master->upgrade);
     json_sums(out, &sums);
     buf_add_string(out, ",");
     json_totals(out, master);

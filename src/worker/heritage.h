@@ -30,6 +30,7 @@ struct heritage_socket {
 };
 
 struct heritage {
+    bool is_trial;   /* of a new binary: it leaves when it has answered its own request */
     bool is_admin;   /* serves the admin listener, not the routes */
     unsigned worker; /* 1 to workers; 0 for admin */
     unsigned slot;   /* socket slot: worker - 1; 0 for admin */

@@ -427,7 +427,9 @@ static void init(struct worker *worker)
 {
     const struct heritage *heritage = worker->heritage;
     log_identify(heritage->is_admin ? "admin" : "worker");
-    if (heritage->is_admin)
+    if (heritage->is_trial)
+        title_set("hayate: trial");
+    else if (heritage->is_admin)
         title_set("hayate: admin, generation %llu", (unsigned long long)heritage->generation);
     else
         title_set("hayate: worker %u, generation %llu", heritage->worker,
