@@ -133,10 +133,11 @@ START_TEST(start_reload_and_stop)
     ck_assert_int_eq(manager.sender, server.pid);
     ck_assert_msg(text_find_line(message, "^STATUS=.") != NULL, "%s", message);
 
-    for (int i = 0; i < 2; i++) {
+    static const char *const commands[] = { "reload", NULL, "upgrade", "reload" };
+    for (int i = 0; i < SUITE_ROWS(commands); i++) {
         unsigned long long before = now_usec();
-        if (i == 0)
-            server_reload(&server);
+        if (commands[i] != NULL)
+            server_expect(&server, 0, LIST(commands[i]));
         else
             server_signal(&server, SIGHUP);
         message = manager_await(&manager, "RELOADING=1", "READY");
@@ -146,7 +147,7 @@ START_TEST(start_reload_and_stop)
             strtoull(text_extract(message, "MONOTONIC_USEC=([0-9]+)\n"), NULL, 10);
         ck_assert(time >= before && time <= now_usec());
         /* When the command has ended, the message is there. */
-        if (i == 0)
+        if (commands[i] != NULL)
             manager_find(&manager, "READY=1");
         else
             manager_await(&manager, "READY=1", "STOPPING");
@@ -173,6 +174,31 @@ START_TEST(failed_reload_is_ready_again)
     const char *message = manager_find(&manager, "READY=1");
     ck_assert_msg(text_find_line(message, "^STATUS=.*wrokers") != NULL, "%s", message);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    close(manager.fd);
+}
+END_TEST
+
+/* Also when it went as far as to the new binary. */
+START_TEST(failed_upgrade_is_ready_again)
+{
+    static const char *const configs[] = {
+        "wrokers = 2\n",
+        SERVER_CONTROL "listen = [ \"unix:${DIR}/socket\", \"unix:${DIR}/none/socket\" ]\n",
+    };
+    struct manager manager;
+    struct server server;
+
+    manager_open(&manager, true);
+    spawn(&server, &manager);
+    manager_await(&manager, "READY=1", NULL);
+    for (int i = 0; i < SUITE_ROWS(configs); i++) {
+        server_rewrite(&server, configs[i]);
+        server_expect(&server, i == 0 ? 78 : 1, LIST("upgrade"));
+        manager_find(&manager, "RELOADING=1");
+        manager_find(&manager, "READY=1");
+    }
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    manager_find(&manager, "STOPPING=1");
     close(manager.fd);
 }
 END_TEST
@@ -279,6 +305,7 @@ int main(void)
 
     tcase_add_loop_test(tests, start_reload_and_stop, 0, 2);
     tcase_add_test(tests, failed_reload_is_ready_again);
+    tcase_add_test(tests, failed_upgrade_is_ready_again);
     tcase_add_test(tests, failed_start_is_never_ready);
     tcase_add_test(tests, status_is_sent_on_events);
     tcase_add_loop_test(tests, no_manager_there, 0, SUITE_ROWS(variable_rows));

@@ -62,7 +62,8 @@ bool adopt_is_asked(void)
 static struct legacy *read_legacy(void)
 {
     struct legacy_error error;
-    int fd = (int)strtol(getenv(LEGACY_VARIABLE), NULL, 10);
+    const char *number = getenv(LEGACY_VARIABLE);
+    int fd = number ? (int)strtol(number, NULL, 10) : -1;
     struct legacy *legacy = legacy_read(fd, &error);
     unsetenv(LEGACY_VARIABLE);
     if (!legacy)
@@ -196,6 +197,9 @@ static struct listener *adopt_listener(struct adoption *adoption, const struct l
     struct listener_set *set = set_of(adoption->master->current, from->role);
     struct listener *listener = calloc(1, sizeof(*listener));
     if (!listener || !(listener->text = strdup(text)) || listener_set_add(set, listener) == -1) {
+        if (listener)
+            free(listener->text);
+        free(listener);
         fail(adoption, "out of memory");
         return NULL;
     }
@@ -221,7 +225,9 @@ static int adopt_sockets(struct adoption *adoption)
     current->admin_listeners.slots = 1;
     current->admin_listeners.beside = &current->listeners;
     for (uint32_t i = 0; i < count_of(adoption, LEGACY_SOCKETS); i++) {
-        if (records[i].slot == 0 && !(listener = adopt_listener(adoption, &records[i])))
+        if (records[i].slot == 0)
+            listener = adopt_listener(adoption, &records[i]);
+        if (!listener)
             return -1;
         if (listener_add_fd(listener, records[i].fd) == -1)
             return fail(adoption, "out of memory");
