@@ -93,6 +93,8 @@ START_TEST(usr2_upgrades)
 {
     struct server server;
 
+    if (suite_has_valgrind() && suite_skip("the program that runs is that of valgrind"))
+        return;
     start(&server, "workers = 1\n");
     pid_t worker = server_worker(&server, 1);
     server_signal(&server, SIGUSR2);

@@ -486,6 +486,33 @@ START_TEST(goes_back)
 }
 END_TEST
 
+/* What the new one cannot take over it gives back untouched. */
+START_TEST(gives_back)
+{
+    struct server server;
+    static const char config[] = SERVER_BASE SERVER_ADMIN "workers = 2\n";
+
+    if (suite_lacks_faults())
+        return;
+    start_with(&server, &(struct server_options){ .config = config,
+                                                  .environment = LIST("HAYATE_FAULT_ADOPT=1") });
+    pid_t worker = server_worker(&server, 1);
+    unsigned files = process_count_files(server.pid);
+    for (int i = 1; i <= 2; i++) {
+        const char *answer = upgrade(&server, 1);
+        ck_assert_msg(text_matches(answer, "^upgrade failed, hayate .* goes on: a fault"), "%s",
+                      answer);
+        ck_assert_int_eq(server_worker(&server, 1), worker);
+    }
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    WAIT_FOR(process_count_files(server.pid) == files);
+    server_reload(&server);
+    ck_assert_uint_eq(server_generation(&server), 2);
+    await_processes(&server, 3);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
 START_TEST(going_back_under_load)
 {
     struct server server;
@@ -628,16 +655,24 @@ START_TEST(legacy_of_nobody)
 
     for (int i = 0; i < SUITE_ROWS(values); i++) {
         const char *variable = text_format("HAYATE_LEGACY_FD=%s", values[i]);
+        const char *trial = text_format("HAYATE_TRIAL_FD=%s", values[i]);
         const char *log = server_expect_failure(
             &server,
             &(struct server_options){ .config = SERVER_BASE, .environment = LIST(variable) }, 1);
         ck_assert_msg(text_matches(log, "cannot take over"), "%s", log);
+        server_expect_failure(
+            &server, &(struct server_options){ .config = SERVER_BASE, .environment = LIST(trial) },
+            1);
     }
 }
 END_TEST
 
 int main(void)
 {
+    if (getenv("HAYATE_VALGRIND") != NULL) {
+        puts("1..0 # SKIP the program that runs is that of valgrind");
+        return EXIT_SUCCESS;
+    }
     Suite *suite = suite_create("upgrade");
     TCase *tests = suite_case(suite, "upgrade");
 
@@ -651,6 +686,7 @@ int main(void)
     tcase_add_loop_test(tests, under_load_no_request_fails, 0, SUITE_ROWS(load_rows));
     tcase_add_loop_test(tests, failing_trial_changes_nothing, 0, SUITE_ROWS(trial_rows));
     tcase_add_loop_test(tests, goes_back, 0, SUITE_ROWS(back_rows));
+    tcase_add_test(tests, gives_back);
     tcase_add_test(tests, going_back_under_load);
     tcase_add_test(tests, control_clients_survive);
     tcase_add_loop_test(tests, two_at_once, 0, SUITE_ROWS(pair_rows));

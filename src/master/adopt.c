@@ -349,6 +349,17 @@ static int adopt_totals(struct adoption *adoption)
     return 0;
 }
 
+/* For tests: of an upgrade nothing comes, so that it must be given back. */
+static int adopt_fault(struct adoption *adoption)
+{
+#ifdef ENABLE_FAULTS
+    if (getenv("HAYATE_FAULT_ADOPT") && !(adoption->legacy->flags & LEGACY_FAILED))
+        return fail(adoption, "a fault");
+#endif
+    (void)adoption;
+    return 0;
+}
+
 /* Nothing goes back after this: it may close descriptors. */
 static void adopt_clients(struct adoption *adoption)
 {
@@ -368,7 +379,7 @@ static void adopt_clients(struct adoption *adoption)
 void adopt_end(struct master *master, struct legacy *legacy)
 {
     static int (*const steps[])(struct adoption * adoption) = {
-        adopt_generations, adopt_sockets, adopt_children, adopt_keepers, adopt_totals,
+        adopt_generations, adopt_sockets, adopt_children, adopt_keepers, adopt_totals, adopt_fault,
     };
     struct adoption adoption = { .master = master, .legacy = legacy };
     for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++)

@@ -40,7 +40,8 @@ __attribute__((format(printf, 3, 4))) _Noreturn static void fail(int channel, in
     va_start(args, format);
     vsnprintf(message.text, sizeof(message.text), format, args);
     va_end(args);
-    channel_send(channel, &message);
+    if (channel_send(channel, &message) == -1)
+        log_error("the trial of an upgrade failed: %s", message.text);
     exit(EXIT_FAILURE);
 }
 
