@@ -398,7 +398,7 @@ START_TEST(built_in_defaults)
     ck_assert_msg(conf != NULL, "%s", error.text);
     ck_assert(has_warning(conf, "runs on built-in defaults"));
     ck_assert_ptr_null(conf->file);
-    ck_assert_uint_eq(conf->nsources, 0);
+    ck_assert_uint_eq(conf->files.nsources, 0);
     ck_assert_uint_eq(conf->workers, 0);
     ck_assert_int_eq(conf->log.kind, CONF_SINK_STDERR);
     ck_assert_int_eq(conf->log_format, LOG_FORMAT_TEXT);
@@ -480,8 +480,8 @@ START_TEST(values)
     ck_assert_int_eq(conf->limits.backlog, 128);
     ck_assert_uint_eq(conf->nadmin_listen, 1);
     ck_assert_str_eq(conf->file, scratch_path("hayate.conf"));
-    ck_assert_uint_eq(conf->nsources, 1);
-    ck_assert_uint_eq(conf->sources[0].length, sizeof(text) - 1);
+    ck_assert_uint_eq(conf->files.nsources, 1);
+    ck_assert_uint_eq(conf->files.sources[0].length, sizeof(text) - 1);
 
     ck_assert_uint_eq(conf->nroutes, 1);
     const struct conf_route *route = &conf->routes[0];

@@ -309,8 +309,8 @@ START_TEST(paths_lie_beside_the_file)
     ck_assert_str_eq(conf->log.path, scratch_path("etc/x.log"));
     ck_assert_str_eq(conf->access_log.path, scratch_path("etc/d/a.log"));
     ck_assert_str_eq(conf->listen[0].text, text_format("unix:%s", scratch_path("etc/s")));
-    ck_assert_uint_eq(conf->nsources, 2);
-    ck_assert_str_eq(conf->sources[1].path, scratch_path("etc/d/a.conf"));
+    ck_assert_uint_eq(conf->files.nsources, 2);
+    ck_assert_str_eq(conf->files.sources[1].path, scratch_path("etc/d/a.conf"));
     conf_free(conf);
 
     scratch_write("etc/d/a.conf", "\nx");
@@ -465,6 +465,81 @@ START_TEST(drift)
 }
 END_TEST
 
+/* What a load that failed leaves: the same mistake is known again, and its end is seen. */
+
+static const struct {
+    const char *main;
+    const char *fragment;   /* d/a.conf; NULL: none */
+    const char *changes[3]; /* "NAME=TEXT", each a difference; then all is as it was */
+    const char *irrelevant; /* one that is none */
+    unsigned sources;
+} tried_rows[] = {
+    { NULL, NULL, { "hayate.conf=" }, "d/a.conf=", 1 },
+    { "wrokers = 1\n", ROUTE("/a"), { "hayate.conf=wrokers = 2\n" }, "d/a.conf=", 1 },
+    { "include = [ \"d/*.conf\" ]\n",
+      "wrokers = 1\n",
+      { "hayate.conf=", "d/a.conf=", "d/b.conf=" },
+      "d/b.txt=",
+      2 },
+    { "include = [ \"d/a.conf\" ]\n", NULL, { "d/a.conf=" }, "d/b.conf=", 2 },
+};
+
+/* NULL removes it. */
+static void put(const char *name, const char *text)
+{
+    if (text)
+        write_file(name, text);
+    else
+        unlink(scratch_path(name));
+}
+
+START_TEST(what_a_failed_load_has_read)
+{
+    struct conf_error error;
+    struct files tried, copy;
+    const char *changed = "unset";
+    const struct conf_request request = { scratch_path("hayate.conf"), NULL, kinds_table() };
+    const char *irrelevant = tried_rows[_i].irrelevant;
+
+    write_file("d/", "");
+    put("hayate.conf", tried_rows[_i].main);
+    put("d/a.conf", tried_rows[_i].fragment);
+    ck_assert_ptr_null(conf_load_tried(&request, &error, &tried));
+    ck_assert_int_eq(files_copy(&copy, &tried), 0);
+    files_fini(&tried);
+    ck_assert_uint_eq(copy.nsources, tried_rows[_i].sources);
+    ck_assert(!files_have_drifted(&copy, &changed));
+    ck_assert_ptr_null(changed);
+    for (int i = 0; i < SUITE_ROWS(tried_rows[_i].changes) && tried_rows[_i].changes[i]; i++) {
+        const char *change = tried_rows[_i].changes[i], *equals = strchr(change, '=');
+        const char *name = text_copy(change, (size_t)(equals - change));
+        bool is_main = strcmp(name, "hayate.conf") == 0, is_a = strcmp(name, "d/a.conf") == 0;
+        put(name, equals + 1);
+        ck_assert_msg(files_have_drifted(&copy, &changed), "%s", name);
+        put(name, is_main ? tried_rows[_i].main : is_a ? tried_rows[_i].fragment : NULL);
+        ck_assert_msg(!files_have_drifted(&copy, &changed), "%s", name);
+    }
+    put(text_copy(irrelevant, strlen(irrelevant) - 1), "changed\n");
+    ck_assert(!files_have_drifted(&copy, &changed));
+    files_fini(&copy);
+}
+END_TEST
+
+START_TEST(what_a_load_that_succeeds_has_tried)
+{
+    struct conf_error error;
+    struct files tried;
+    write_file("hayate.conf", "");
+    const struct conf_request request = { scratch_path("hayate.conf"), NULL, kinds_table() };
+    struct conf *conf = conf_load_tried(&request, &error, &tried);
+    ck_assert_msg(conf != NULL, "%s", error.text);
+    ck_assert_uint_eq(tried.nsources, 0);
+    ck_assert_uint_eq(conf->files.nsources, 1);
+    ck_assert_ptr_nonnull(conf->files.sources[0].bytes); /* though it is empty */
+    conf_free(conf);
+}
+END_TEST
+
 START_TEST(from_bytes)
 {
     struct conf_error error;
@@ -494,7 +569,7 @@ START_TEST(from_a_record)
     write_file("d/c.conf", ROUTE("/c"));
     write_file("hayate.conf", "wrokers = 1\n");
     const struct conf_request request = { "hayate.conf", overrides, kinds_table() };
-    struct conf *second = conf_load_recorded(&request, first->sources, first->nsources, &error);
+    struct conf *second = conf_load_recorded(&request, &first->files, &error);
     ck_assert_msg(second != NULL, "%s", error.text);
     ck_assert_str_eq(summary(first), "7 /main /a /b /one");
     ck_assert_str_eq(summary(second), summary(first));
@@ -515,6 +590,8 @@ int main(void)
     tcase_add_test(tests, only_regular_files);
     tcase_add_test(tests, no_working_directory);
     tcase_add_test(tests, drift);
+    tcase_add_loop_test(tests, what_a_failed_load_has_read, 0, SUITE_ROWS(tried_rows));
+    tcase_add_test(tests, what_a_load_that_succeeds_has_tried);
     tcase_add_test(tests, from_bytes);
     tcase_add_test(tests, from_a_record);
     return suite_run(suite);

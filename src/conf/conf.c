@@ -7,7 +7,6 @@
 
 #include "conf/load.h"
 #include "conf/schema.h"
-#include "conf/source.h"
 
 #ifndef SYSCONFDIR
 #define SYSCONFDIR "/etc"
@@ -125,64 +124,21 @@ void conf_free(struct conf *conf)
     for (size_t i = 0; i < conf->nroutes; i++)
         route_fini(&conf->routes[i]);
     free(conf->routes);
-    for (size_t i = 0; i < conf->nsources; i++) {
-        free(conf->sources[i].path);
-        free(conf->sources[i].bytes);
-    }
-    free(conf->sources);
+    files_fini(&conf->files);
     strings_free(conf->warnings, conf->nwarnings);
     free(conf->file);
     if (conf->internal) {
         strings_free(conf->internal->labels, conf->internal->nlabels);
-        strings_free(conf->internal->patterns, conf->internal->npatterns);
         free(conf->internal);
     }
     free(conf);
 }
 
-static bool is_source(const struct conf *conf, const char *path)
-{
-    for (size_t i = 0; i < conf->nsources; i++)
-        if (strcmp(conf->sources[i].path, path) == 0)
-            return true;
-    return false;
-}
-
-/* Does a pattern match a file that was not there at the load? */
-static bool has_new_fragment(const struct conf *conf, const char **changed)
-{
-    const struct conf_internal *internal = conf->internal;
-    bool has_new = false;
-
-    for (size_t i = 0; i < internal->npatterns && !has_new; i++) {
-        struct source_matches matches;
-        if (source_match(&matches, internal->patterns[i]) == -1) {
-            *changed = internal->patterns[i];
-            return true;
-        }
-        for (size_t j = 0; j < matches.count && !has_new; j++)
-            if (!is_source(conf, matches.paths[j])) {
-                *changed = internal->patterns[i];
-                has_new = true;
-            }
-        source_matches_free(&matches);
-    }
-    return has_new;
-}
-
 bool conf_has_drifted(const struct conf *conf, const char **changed)
 {
-    *changed = NULL;
-    if (conf->nsources == 0 && access(conf_default_file(), F_OK) == 0) {
+    if (!conf->file && access(conf_default_file(), F_OK) == 0) {
         *changed = conf_default_file();
         return true;
     }
-    for (size_t i = 0; i < conf->nsources; i++) {
-        struct slice bytes = { conf->sources[i].bytes, conf->sources[i].length };
-        if (!source_is_same(conf->sources[i].path, bytes)) {
-            *changed = conf->sources[i].path;
-            return true;
-        }
-    }
-    return has_new_fragment(conf, changed);
+    return files_have_drifted(&conf->files, changed);
 }

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "conf/address.h"
+#include "conf/files.h"
 
 struct schema_row;
 struct conf_internal;
@@ -108,17 +109,9 @@ struct conf_kinds {
     bool (*path_equal)(const char *a, const char *b);
 };
 
-/* The bytes a configuration was made from. */
-struct conf_source {
-    char *path; /* absolute */
-    char *bytes;
-    size_t length;
-};
-
 struct conf {
-    char *file;                  /* absolute, as named (symlinks kept); NULL: built-in defaults */
-    struct conf_source *sources; /* the file first, then its fragments in order */
-    size_t nsources;
+    char *file;         /* absolute, as named (symlinks kept); NULL: built-in defaults */
+    struct files files; /* what it was made from */
 
     struct conf_listen *listen;
     size_t nlisten;
@@ -167,19 +160,21 @@ struct conf_request {
 struct conf *conf_load(const struct conf_request *request, struct conf_error *error);
 
 /*
- * The same, but reads nothing from the disk: `sources` are what an earlier load of this request has
- * read. For a process that takes over from another; they are borrowed for the call.
+ * The same, but reads nothing from the disk: `recorded` is what an earlier load of this request has
+ * read. For a process that takes over from another; borrowed for the call.
  */
-struct conf *conf_load_recorded(const struct conf_request *request,
-                                const struct conf_source *sources, size_t nsources,
+struct conf *conf_load_recorded(const struct conf_request *request, const struct files *recorded,
                                 struct conf_error *error);
 
+/* The same; when it fails, *tried is what it had read by then: the caller's, else empty. */
+struct conf *conf_load_tried(const struct conf_request *request, struct conf_error *error,
+                             struct files *tried);
 void conf_free(struct conf *conf);
 
 /*
  * Does the disk still hold what this was made from, byte for byte, fragments included? *changed
  * is the first path that differs (a new fragment: the pattern it matches), or NULL; it lives as
- * long as the conf. A conf of built-in defaults has drifted when the default file exists now.
+ * long as the conf. A conf without a file has drifted when the default file exists now.
  */
 bool conf_has_drifted(const struct conf *conf, const char **changed);
 

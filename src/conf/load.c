@@ -129,44 +129,51 @@ static int begin(struct load *load)
     return load_collect_defaults(load);
 }
 
-static struct conf *end(struct load *load, int result)
+static struct conf *end(struct load *load, int result, struct files *tried)
 {
     load_documents_free(load);
     free(load->slots);
     free(load->route_lists);
     if (result == 0)
         return load->conf;
+    if (load->conf && tried) {
+        *tried = load->conf->files;
+        load->conf->files = (struct files){ 0 };
+    }
     conf_free(load->conf);
     return NULL;
 }
 
-static struct conf *load_request(struct load *load)
+static struct conf *load_request(struct load *load, struct files *tried)
 {
     load->error->text[0] = '\0';
+    if (tried)
+        *tried = (struct files){ 0 };
     int result = begin(load);
     if (result == 0)
         result = load_file(load);
     if (result == 0)
         result = finish(load);
-    return end(load, result);
+    return end(load, result, tried);
+}
+
+struct conf *conf_load_tried(const struct conf_request *request, struct conf_error *error,
+                             struct files *tried)
+{
+    struct load load = { .request = request, .error = error };
+    return load_request(&load, tried);
 }
 
 struct conf *conf_load(const struct conf_request *request, struct conf_error *error)
 {
-    struct load load = { .request = request, .error = error };
-    return load_request(&load);
+    return conf_load_tried(request, error, NULL);
 }
 
-struct conf *conf_load_recorded(const struct conf_request *request,
-                                const struct conf_source *sources, size_t nsources,
+struct conf *conf_load_recorded(const struct conf_request *request, const struct files *recorded,
                                 struct conf_error *error)
 {
-    struct load load = { .request = request,
-                         .is_recorded = true,
-                         .recorded = sources,
-                         .nrecorded = nsources,
-                         .error = error };
-    return load_request(&load);
+    struct load load = { .request = request, .recorded = recorded, .error = error };
+    return load_request(&load, NULL);
 }
 
 struct conf *load_bytes(const struct conf_request *request, struct slice bytes,
@@ -179,7 +186,7 @@ struct conf *load_bytes(const struct conf_request *request, struct slice bytes,
         result = load_file_bytes(&load, request->file, bytes);
     if (result == 0)
         result = finish(&load);
-    return end(&load, result);
+    return end(&load, result, NULL);
 }
 
 #define STRING(x) STRING_OF(x)

@@ -47,9 +47,7 @@ struct load_slot {
 
 struct load {
     const struct conf_request *request;
-    bool is_recorded; /* these are the files, not those of the disk */
-    const struct conf_source *recorded;
-    size_t nrecorded;
+    const struct files *recorded; /* the files are these, not those of the disk */
     struct conf *conf;
     struct conf_internal *internal; /* conf->internal */
     struct conf_error *error;
@@ -63,8 +61,6 @@ struct load {
 struct conf_internal {
     char **labels; /* what conf_route.file points to */
     size_t nlabels;
-    char **patterns; /* of include: absolute, as glob takes them */
-    size_t npatterns;
 };
 
 /* As conf_load, but the file is named request->file and holds these bytes. */

@@ -6,39 +6,23 @@
 #include "conf/load.h"
 #include "conf/source.h"
 
-/* Keeps the bytes beside the conf; takes over both. */
-static int keep_source(struct load *load, char *path, struct buf *bytes)
-{
-    struct conf *conf = load->conf;
-    struct conf_source *grown = realloc(conf->sources, (conf->nsources + 1) * sizeof(*grown));
-    if (!grown) {
-        free(path);
-        buf_fini(bytes);
-        return load_no_memory(load);
-    }
-    conf->sources = grown;
-    conf->sources[conf->nsources++] = (struct conf_source){ path, bytes->data, bytes->length };
-    *bytes = (struct buf){ 0 };
-    return 0;
-}
-
 /* `bytes` is taken over. */
 static int load_text(struct load *load, const char *label, const char *absolute, bool is_fragment,
                      struct buf *bytes)
 {
     struct load_document *document = load_document_new(load, LOAD_FILE, label);
-    char *path = strdup(absolute);
-    if (document && path) {
+    if (document) {
         document->is_fragment = is_fragment;
         document->directory = source_directory(absolute);
     }
-    if (!document || !path || !document->directory) {
-        free(path);
+    if (!document || !document->directory) {
         buf_fini(bytes);
         return load_no_memory(load);
     }
-    struct slice text = buf_slice(bytes);
-    if (keep_source(load, path, bytes) == -1 || load_document_parse(load, document, text) == -1)
+    if (files_add(&load->conf->files, absolute, bytes) == -1)
+        return load_no_memory(load);
+    const struct files_source *source = &load->conf->files.sources[load->conf->files.nsources - 1];
+    if (load_document_parse(load, document, (struct slice){ source->bytes, source->length }) == -1)
         return -1;
     return load_collect(load, document);
 }
@@ -56,13 +40,13 @@ int load_file_bytes(struct load *load, const char *name, struct slice bytes)
 static int read_source(const struct load *load, struct buf *out, const char *path,
                        char fault[SOURCE_FAULT_SIZE])
 {
-    if (!load->is_recorded)
+    if (!load->recorded)
         return source_read(out, path, fault);
     char *absolute = source_absolute(path);
     errno = absolute ? ENOENT : errno;
     int result = -1;
-    for (size_t i = 0; absolute && result == -1 && i < load->nrecorded; i++) {
-        const struct conf_source *source = &load->recorded[i];
+    for (size_t i = 0; absolute && result == -1 && i < load->recorded->nsources; i++) {
+        const struct files_source *source = &load->recorded->sources[i];
         if (strcmp(source->path, absolute) == 0)
             result = buf_add(out, source->bytes, source->length);
     }
@@ -92,6 +76,10 @@ int load_file(struct load *load)
         if (!load->request->file && is_absent)
             return load_warn(load, "runs on built-in defaults: there is no %s, and no -c FILE",
                              name);
+        char *absolute = source_absolute(name);
+        if (absolute)
+            files_add(&load->conf->files, absolute, NULL);
+        free(absolute);
         return refuse_file(load, name, fault);
     }
     load->conf->file = source_absolute(name);
@@ -158,14 +146,6 @@ int load_overrides(struct load *load, bool is_include)
     return 0;
 }
 
-static bool is_loaded(const struct conf *conf, const char *path)
-{
-    for (size_t i = 0; i < conf->nsources; i++)
-        if (strcmp(conf->sources[i].path, path) == 0)
-            return true;
-    return false;
-}
-
 /* `path` is absolute; the label shows it as the include named it. */
 static int load_fragment(struct load *load, const struct schema_row *row, struct load_slot slot,
                          const char *path, bool is_relative)
@@ -177,10 +157,11 @@ static int load_fragment(struct load *load, const struct schema_row *row, struct
 
     if (load->conf->file && strcmp(path, load->conf->file) == 0)
         return load_refuse_value(load, row, slot, "%s is the file that includes it", path);
-    if (is_loaded(load->conf, path))
+    if (files_has(&load->conf->files, path))
         return 0;
     if (read_source(load, &bytes, path, fault) == -1) {
         buf_fini(&bytes);
+        files_add(&load->conf->files, path, NULL);
         return load_refuse_value(load, row, slot, "%s %s", path, fault);
     }
     size_t skip = is_relative && directory ? strlen(directory) : 0;
@@ -194,20 +175,6 @@ static int load_fragment(struct load *load, const struct schema_row *row, struct
     int result = load_text(load, label, path, true, &bytes);
     free(label);
     return result;
-}
-
-static int keep_pattern(struct load *load, char *pattern)
-{
-    struct conf_internal *internal = load->internal;
-    char **grown = realloc(internal->patterns, (internal->npatterns + 1) * sizeof(*grown));
-    if (!grown) {
-        free(pattern);
-        load_no_memory(load);
-        return -1;
-    }
-    internal->patterns = grown;
-    internal->patterns[internal->npatterns++] = pattern;
-    return 0;
 }
 
 /* The absolute pattern for `name`: only what was written in the config has wildcards. */
@@ -232,8 +199,8 @@ static int load_recorded_matches(struct load *load, const struct schema_row *row
                                  struct load_slot slot, const char *pattern, bool is_relative)
 {
     int result = 0;
-    for (size_t i = 0; i < load->nrecorded && result == 0; i++) {
-        const char *path = load->recorded[i].path;
+    for (size_t i = 0; i < load->recorded->nsources && result == 0; i++) {
+        const char *path = load->recorded->sources[i].path;
         if (fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD) == 0)
             result = load_fragment(load, row, slot, path, is_relative);
     }
@@ -254,9 +221,11 @@ static int load_pattern(struct load *load, const struct schema_row *row, struct 
         return result;
     }
     char *pattern = make_pattern(load, row, slot, name);
-    if (!pattern || keep_pattern(load, pattern) == -1)
+    if (!pattern)
         return -1;
-    if (load->is_recorded)
+    if (files_add_pattern(&load->conf->files, pattern) == -1)
+        return load_no_memory(load);
+    if (load->recorded)
         return load_recorded_matches(load, row, slot, pattern, name[0] != '/');
     struct source_matches matches = { 0 };
     if (source_match(&matches, pattern) == -1)

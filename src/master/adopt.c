@@ -104,21 +104,22 @@ struct conf *adopt_conf(const struct master_options *options, const struct legac
 {
     const struct conf_request request = { options->file, options->overrides, options->kinds };
     const struct legacy_source *records = legacy_list(legacy, LEGACY_SOURCES);
-    struct conf_source *sources = calloc(from->nsources + 1, sizeof(*sources));
-    if (!sources) {
+    struct files files = { .nsources = from->nsources };
+    files.sources = calloc(files.nsources + 1, sizeof(*files.sources));
+    if (!files.sources) {
         snprintf(error->text, sizeof(error->text), "out of memory");
         return NULL;
     }
     for (uint32_t i = 0; i < from->nsources; i++) {
         const struct legacy_source *record = &records[from->source + i];
-        sources[i] = (struct conf_source){
+        files.sources[i] = (struct files_source){
             .path = (char *)legacy_text(legacy, record->path),
             .bytes = (char *)legacy_text(legacy, record->bytes),
             .length = record->length,
         };
     }
-    struct conf *conf = conf_load_recorded(&request, sources, from->nsources, error);
-    free(sources);
+    struct conf *conf = conf_load_recorded(&request, &files, error);
+    free(files.sources);
     return conf;
 }
 

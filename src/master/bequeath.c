@@ -62,7 +62,7 @@ static int64_t end_of(const struct master *master, const ev_timer *timer)
 
 static void add_generation(struct writer *writer, const struct generation *generation)
 {
-    const struct conf *conf = generation->conf;
+    const struct files *files = &generation->conf->files;
     struct legacy_generation record = {
         .number = generation->number,
         .is_current = generation == writer->master->current,
@@ -71,10 +71,10 @@ static void add_generation(struct writer *writer, const struct generation *gener
         .tally_fd = generation->tally_fd,
         .access_fd = generation->access.fd,
         .source = count_elements(writer, LEGACY_SOURCES),
-        .nsources = (uint32_t)conf->nsources,
+        .nsources = (uint32_t)files->nsources,
     };
-    for (size_t i = 0; i < conf->nsources; i++) {
-        const struct conf_source *source = &conf->sources[i];
+    for (size_t i = 0; i < files->nsources; i++) {
+        const struct files_source *source = &files->sources[i];
         struct legacy_source file = { .path = add_text(writer, source->path),
                                       .bytes = add_bytes(writer, source->bytes, source->length),
                                       .length = (uint32_t)source->length };
