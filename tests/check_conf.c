@@ -65,7 +65,6 @@ static const struct fault_row fault_rows[] = {
     { "/* workers = 1\n", "hayate.conf:1: a comment is not closed: wants a */ at its end" },
 
     /* Keys that come later. */
-    { "watch = true\n", "hayate.conf:1: \"watch\" is not yet supported: remove it" },
     { "pidfile = \"/x\"\n", "hayate.conf:1: \"pidfile\" is not yet supported: remove it" },
     { "sandbox = true\n", "hayate.conf:1: \"sandbox\" is not yet supported: remove it" },
     { "idle_exit = \"5s\"\n", "hayate.conf:1: \"idle_exit\" is not yet supported: remove it" },
@@ -96,6 +95,8 @@ static const struct fault_row fault_rows[] = {
                           "{ path = \"/\"  text = \"Hi\" } )" },
     { "routes = ( \"/\" )\n", "hayate.conf:1: routes: got a string, wants a list of groups, such "
                               "as ( { path = \"/\"  text = \"Hi\" } )" },
+    { "watch = 1\n", "hayate.conf:1: watch: got a number, wants true or false" },
+    { "watch = \"yes\"\n", "hayate.conf:1: watch: \"yes\" is neither, wants true or false" },
     { "include = 5\n", "hayate.conf:1: include: got a number, wants an array of files, such as [ "
                        "\"conf.d/*.conf\" ]" },
     { "include = [\n 5 ]\n", "hayate.conf:2: include: got a number, wants a string" },

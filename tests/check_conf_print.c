@@ -108,7 +108,8 @@ START_TEST(everything_is_printed)
                                        "admin = {\n"
                                        "    listen = [ ]\n"
                                        "}\n"
-                                       "include = [ ]\n",
+                                       "include = [ ]\n"
+                                       "watch = false\n",
                                        geteuid() == 0 ? "user = \"0\"\n" : ""));
     conf_free(conf);
 }

@@ -132,6 +132,7 @@ struct conf {
     size_t nroutes;
     struct conf_listen *admin_listen;
     size_t nadmin_listen;
+    bool watch; /* reload when a file has changed */
 
     char **warnings; /* for the log, at each load */
     size_t nwarnings;

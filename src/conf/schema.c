@@ -83,8 +83,8 @@ const struct schema_row schema_rows[] = {
       .purpose = "the addresses of the admin listener; none: off" },
 
     { "include", SCHEMA_INCLUDE, "[ ]", .purpose = "fragments to load besides: files or patterns" },
+    { "watch", SCHEMA_BOOL, "false", AT(watch), .purpose = "reload when a file changes" },
 
-    { "watch", SCHEMA_LATER, .purpose = "reload when a file changes" },
     { "pidfile", SCHEMA_LATER, .purpose = "a file that holds the master's pid" },
     { "sandbox", SCHEMA_LATER, .purpose = "what the workers give up" },
     { "idle_exit", SCHEMA_LATER, .purpose = "leave when nobody asks for anything" },

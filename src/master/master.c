@@ -25,6 +25,7 @@
 #include "master/rehearse.h"
 #include "master/reload.h"
 #include "master/stop.h"
+#include "master/watch.h"
 
 /* Further away than any uptime: 100 years. */
 #define NEVER (100. * 365 * 86400)
@@ -338,6 +339,7 @@ static void fini(struct master *master)
     if (master->current)
         generation_free(master->current);
     totals_fini(&master->totals);
+    watch_free(master->watch);
     control_free(master->control);
     notify_free(master->notify);
     watchdog_fini(master);
@@ -373,9 +375,10 @@ int master_run(const struct master_options *options)
         log_fatal(EXIT_FAILURE, "cannot start: %s", strerror(errno));
     master.notify = notify_new();
     master.control = control_new(&master);
+    master.watch = watch_new(&master);
     logs_init(&master);
     reload_init(&master);
-    if (!master.control)
+    if (!master.control || !master.watch)
         log_fatal(EXIT_FAILURE, "cannot start: out of memory");
     upgrade_init(&master);
     bool is_up = true;

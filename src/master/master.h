@@ -23,6 +23,7 @@ struct conf_kinds;
 struct control;
 struct notify;
 struct scoreboard;
+struct watch;
 
 struct master_options {
     const char *file;             /* -c FILE; NULL: the default */
@@ -50,6 +51,7 @@ struct master {
     uint32_t address_key; /* of steering by address (listener.h); 0: none yet */
     struct notify *notify;
     struct control *control;
+    struct watch *watch;
     struct watchdog watchdog;
     struct generation *current;  /* serves; NULL before the first commit */
     struct generation *next;     /* is being prepared */

@@ -19,6 +19,7 @@
 #include "master/notify.h"
 #include "master/stop.h"
 #include "master/upgrade.h"
+#include "master/watch.h"
 
 /* How long a reload waits for old children to close their listening sockets. */
 #define CLOSE_DEADLINE 1.
@@ -90,7 +91,10 @@ static bool begin(struct master *master)
     };
     struct conf_error why;
     struct generation_error error;
-    struct conf *conf = conf_load(&request, &why);
+    struct files tried;
+    struct conf *conf = conf_load_tried(&request, &why, &tried);
+    watch_tried(master->watch, conf ? &conf->files : &tried);
+    files_fini(&tried);
     if (!conf) {
         fail(master, EX_CONFIG, why.text);
         return false;
@@ -305,6 +309,7 @@ void master_generation_ready(struct master *master, struct generation *generatio
     control_listen(master->control, &generation->control);
     cover_share(generation);
     watchdog_renew(master);
+    watch_follow(master->watch);
     if (before) {
         announce_change(master, before);
         retire(master, before);

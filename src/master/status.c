@@ -11,6 +11,7 @@
 #include "conf/conf.h"
 #include "master/child.h"
 #include "master/master.h"
+#include "master/watch.h"
 
 /* What both forms show of one child, read once. */
 struct row {
@@ -77,11 +78,13 @@ static const char *outcome(const struct scoreboard_master *board)
                                             : "succeeded";
 }
 
-static void text_config(struct buf *out, const struct conf *conf)
+static void text_config(struct buf *out, const struct master *master)
 {
+    const struct conf *conf = master->current->conf;
     const char *changed = NULL;
     bool has_drifted = conf_has_drifted(conf, &changed);
-    buf_printf(out, "config: %s%s%s%s\n", conf->file ? conf->file : "built-in defaults",
+    buf_printf(out, "config: %s%s%s%s%s\n", conf->file ? conf->file : "built-in defaults",
+               watch_is_on(master->watch) ? ", watched" : "",
                has_drifted ? ", differs on disk: " : ", as on disk",
                has_drifted && changed ? changed : "", has_drifted ? " (reload to use it)" : "");
 }
@@ -180,7 +183,7 @@ int status_text(struct buf *out, struct master *master)
                current->workers, is_ready ? "ready" : "not ready: ", is_ready ? "" : board->reason);
     text_listening(out, "listening", &current->listeners);
     text_listening(out, "admin", &current->admin_listeners);
-    text_config(out, current->conf);
+    text_config(out, master);
     text_last(out, master);
     text_sums(out, master);
     text_children(out, master);
@@ -356,8 +359,9 @@ int status_json(struct buf *out, struct master *master)
         json_urls(out, "admin", &current->admin_listeners);
         buf_add_string(out, ",");
         json_string(out, "config", current->conf->file);
-        buf_printf(out, ",\"drift\":%s,",
-                   conf_has_drifted(current->conf, &changed) ? "true" : "false");
+        buf_printf(out, ",\"drift\":%s,\"watching\":%s,",
+                   conf_has_drifted(current->conf, &changed) ? "true" : "false",
+                   watch_is_on(master->watch) ? "true" : "false");
     }
     json_events(out, board);
     json_upgrades(out, &master->upgrade);

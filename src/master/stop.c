@@ -14,6 +14,7 @@
 #include "master/notify.h"
 #include "master/reload.h"
 #include "master/upgrade.h"
+#include "master/watch.h"
 
 /* The admin child has answers of a few bytes to finish, no more. */
 #define ADMIN_DRAIN CLOCK_SECOND
@@ -66,6 +67,7 @@ static void begin(struct master *master)
     master->is_stopping = true;
     master->stop_began = clock_monotonic();
     upgrade_abandon(master);
+    watch_stop(master->watch);
     reload_abandon(master, "the server is stopping");
     notify_stopping(master->notify, "stopping");
     master_update(master);
