@@ -239,6 +239,39 @@ START_TEST(generations_drain_across_upgrades)
 }
 END_TEST
 
+/* The worker that has accepted `count` connections; 0: none has. */
+static unsigned worker_of(const struct server *server, unsigned generation, unsigned count)
+{
+    const struct json *list = json_get(server_status(server), "children");
+    for (unsigned i = 0; i < json_count(list); i++) {
+        const struct json *entry = json_at(list, i);
+        if ((unsigned)json_number(json_get(entry, "generation")) == generation &&
+            (unsigned)json_number(json_get(entry, "connections_accepted")) == count)
+            return (unsigned)json_number(json_get(entry, "worker"));
+    }
+    return 0;
+}
+
+/* With limits.per_address the worker of an address stays the same. */
+START_TEST(addresses_keep_their_worker)
+{
+    struct server server;
+
+    start(&server, SERVER_BASE "workers = 8\nlimits = { per_address = 100 }\n" HELLO);
+    for (int i = 0; i < 20; i++)
+        ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    WAIT_FOR(worker_of(&server, 1, 20) > 0);
+    unsigned worker = worker_of(&server, 1, 20);
+    for (unsigned generation = 2; generation < 4; generation++) {
+        upgrade(&server, 0);
+        for (int i = 0; i < 20; i++)
+            ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+        WAIT_FOR(worker_of(&server, generation, 20) == worker);
+    }
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
 /* What the new master has taken over it supervises as its own. */
 START_TEST(workers_are_replaced_after_it)
 {
@@ -681,6 +714,7 @@ int main(void)
     tcase_add_test(tests, configuration_changes_too);
     tcase_add_test(tests, all_that_it_holds_survives);
     tcase_add_test(tests, generations_drain_across_upgrades);
+    tcase_add_test(tests, addresses_keep_their_worker);
     tcase_add_test(tests, workers_are_replaced_after_it);
     tcase_add_test(tests, nothing_leaks);
     tcase_add_loop_test(tests, under_load_no_request_fails, 0, SUITE_ROWS(load_rows));

@@ -222,7 +222,8 @@ static int adopt_sockets(struct adoption *adoption)
     const struct legacy_socket *records = legacy_list(adoption->legacy, LEGACY_SOCKETS);
     struct listener *listener = NULL;
     current->listeners.slots = current->workers;
-    current->listeners.is_by_address = current->conf->limits.per_address > 0;
+    if (current->conf->limits.per_address > 0)
+        current->listeners.address_key = adoption->master->address_key;
     current->admin_listeners.slots = 1;
     current->admin_listeners.beside = &current->listeners;
     for (uint32_t i = 0; i < count_of(adoption, LEGACY_SOCKETS); i++) {
@@ -383,6 +384,7 @@ void adopt_end(struct master *master, struct legacy *legacy)
         adopt_generations, adopt_sockets, adopt_children, adopt_keepers, adopt_totals, adopt_fault,
     };
     struct adoption adoption = { .master = master, .legacy = legacy };
+    master->address_key = legacy->address_key;
     for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++)
         if (steps[i](&adoption) == -1)
             give_up(&adoption);

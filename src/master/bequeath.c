@@ -249,6 +249,7 @@ int bequeath(const struct master *master, const struct bequest_failure *failure,
         .flags =
             (failure ? LEGACY_FAILED : 0U) | (master->reload.is_wanted ? LEGACY_RELOAD_WANTED : 0U),
         .status = failure ? (uint32_t)failure->status : 0,
+        .address_key = master->address_key,
         .generation = master->numbers,
         .began = upgrade->began,
         .upgrades = upgrade->succeeded,

@@ -150,8 +150,8 @@ struct legacy {
     uint32_t status;  /* to exit with, for who asked for an upgrade that failed */
     uint32_t reason;  /* text; 0: none */
     uint32_t path;    /* text: of the binary, as it was at the start of the first one */
-    uint32_t program; /* text: the version that serves */
-    uint32_t reserved;
+    uint32_t program;     /* text: the version that serves */
+    uint32_t address_key; /* master/listener.h; 0: none yet */
     uint64_t generation; /* the last number given */
     int64_t began;       /* the upgrade, monotonic ns */
     uint64_t upgrades, failures;
