@@ -51,8 +51,7 @@ START_TEST(nobody_who_waits_is_lost)
 
     site_start_faulty(&server, "", "workers = 1\n");
     for (int round = 0; round < 3; round++) {
-        pid_t pid = server_worker(&server, 1);
-        ck_assert_int_eq(kill(pid, SIGKILL), 0);
+        pid_t pid = server_kill_worker(&server, 1, SIGKILL);
         WAIT_FOR(!process_is_alive(pid));
         for (int i = 0; i < SUITE_ROWS(clients); i++) {
             client_open(&clients[i], server.url);
@@ -85,7 +84,7 @@ START_TEST(waiting_requests_are_named)
     /* The last one waits once a later request has been answered. */
     ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
     unsigned port = client_port(&clients[0]);
-    ck_assert_int_eq(kill(server_worker(&server, 1), SIGKILL), 0);
+    server_kill_worker(&server, 1, SIGKILL);
     server_await(&server, 0,
                  text_format("killed by SIGKILL after " SPAN ", with 3 requests waiting, oldest "
                              "GET /never\\?0 from 127\\.0\\.0\\.1:%u; restarting in 0 ms$",
@@ -103,8 +102,7 @@ START_TEST(repeated_deaths_back_off)
 
     site_start_faulty(&server, "", "workers = 2\n");
     for (int i = 0; i < 3; i++) {
-        site_await_successor(&server, 1, pid);
-        pid = server_worker(&server, 1);
+        pid = site_await_successor(&server, 1, pid);
         ck_assert_int_eq(kill(pid, SIGKILL), 0);
     }
     server_await(&server, 0, "worker 1 .*; restarting in 0 ms$");
@@ -120,8 +118,7 @@ START_TEST(deaths_show_in_the_status)
     struct server server;
 
     site_start_faulty(&server, "", "workers = 1\n");
-    pid_t pid = server_worker(&server, 1);
-    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    pid_t pid = server_kill_worker(&server, 1, SIGKILL);
     site_await_successor(&server, 1, pid);
     const struct json *worker = json_at(json_get(server_status(&server), "children"), 0);
     ck_assert(json_number(json_get(worker, "restarts")) == 1);
@@ -186,7 +183,7 @@ START_TEST(hostile_request_is_escaped_in_the_log)
     struct reply reply;
     if (client_is_silent(&client)) {
         ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
-        ck_assert_int_eq(kill(server_worker(&server, 1), SIGKILL), 0);
+        server_kill_worker(&server, 1, SIGKILL);
         server_await(&server, 0, "killed by SIGKILL");
     } else {
         client_expect(&client, &reply, 400);

@@ -76,8 +76,7 @@ START_TEST(stopped_worker_is_replaced)
     struct server server;
 
     site_start_faulty(&server, "", "workers = 2\ntimeouts = { watchdog = \"1s\" }\n");
-    pid_t pid = server_worker(&server, 1);
-    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    pid_t pid = server_kill_worker(&server, 1, SIGSTOP);
     server_await(&server, 0, text_format("worker 1 \\(pid %d\\) .*SIGKILL", pid));
     site_await_successor(&server, 1, pid);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
@@ -89,8 +88,7 @@ START_TEST(worker_stopped_for_a_moment_is_kept)
     struct server server;
 
     site_start_faulty(&server, "", "workers = 1\ntimeouts = { watchdog = \"1h\" }\n");
-    pid_t pid = server_worker(&server, 1);
-    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    pid_t pid = server_kill_worker(&server, 1, SIGSTOP);
     server_await(&server, 0, "stopped");
     ck_assert_int_eq(kill(pid, SIGCONT), 0);
     ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);

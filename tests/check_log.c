@@ -34,7 +34,7 @@ START_TEST(json_log)
     /* Something to escape. */
     server_rewrite(&server, SERVER_BASE "\"wro\\\"kers\" = \"\\\\\xc3\xa9\xff\"\n");
     server_expect(&server, 78, LIST("reload"));
-    ck_assert_int_eq(kill(server_worker(&server, 1), SIGKILL), 0);
+    server_kill_worker(&server, 1, SIGKILL);
     server_await(&server, 0, "SIGKILL");
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
     ck_assert_uint_gt(
@@ -61,9 +61,8 @@ START_TEST(log_level)
                                                                  level_rows[_i].level) });
     WAIT_FOR(access(server.control, F_OK) == 0);
     WAIT_FOR(server_worker(&server, 1) != 0);
-    pid_t worker = server_worker(&server, 1);
-    ck_assert_int_eq(kill(worker, SIGTERM), 0); /* a warning */
-    WAIT_FOR(server_worker(&server, 1) != 0 && server_worker(&server, 1) != worker);
+    pid_t worker = server_kill_worker(&server, 1, SIGTERM); /* a warning */
+    server_await_worker(&server, 1, worker);
     server_rewrite(&server, "wrokers = 2\n");
     server_expect(&server, 78, LIST("reload")); /* an error */
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
@@ -84,7 +83,7 @@ START_TEST(log_changes_with_a_reload)
     server_reload(&server);
     server_await_file(&server, "new.log", 0, "generation 2");
     size_t mark = server_mark(&server);
-    ck_assert_int_eq(kill(server_worker(&server, 1), SIGKILL), 0);
+    server_kill_worker(&server, 1, SIGKILL);
     server_await_file(&server, "new.log", 0, "SIGKILL");
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
     ck_assert_uint_eq(server_mark(&server), mark);
@@ -139,7 +138,7 @@ START_TEST(logs_are_reopened)
                  text_count_lines(scratch_read("access.1"), "after") ==
              10);
     ck_assert_uint_eq(text_count_lines(scratch_read("access.1"), "after"), 0);
-    ck_assert_int_eq(kill(server_worker(&server, 1), SIGKILL), 0);
+    server_kill_worker(&server, 1, SIGKILL);
     server_await_file(&server, "log", 0, "SIGKILL");
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
     ck_assert_uint_eq(text_count_lines(scratch_read("log.1"), "SIGKILL|stopp"), 0);
@@ -237,7 +236,7 @@ static void serve_thousands(const struct server *server, const char *url)
     }
     pid_t worker = server_worker(server, 1);
     ck_assert_int_eq(kill(worker, SIGKILL), 0);
-    WAIT_FOR(server_worker(server, 1) > 0 && server_worker(server, 1) != worker);
+    server_await_worker(server, 1, worker);
     server_reload(server);
     ck_assert_uint_eq(client_get(url, "/hello", NULL), 200);
 }

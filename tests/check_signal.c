@@ -140,7 +140,7 @@ START_TEST(worker_told_to_stop_is_replaced)
     pid_t worker = server_worker(&server, 1);
     size_t mark = server_mark(&server);
     ck_assert_int_eq(kill(worker, stop_rows[_i]), 0);
-    WAIT_FOR(server_worker(&server, 1) > 0 && server_worker(&server, 1) != worker);
+    server_await_worker(&server, 1, worker);
     ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
     client_expect(&slow, &reply, 200);
     ck_assert_str_eq(reply_body(&reply), "Slow");

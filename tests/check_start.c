@@ -181,7 +181,7 @@ START_TEST(launcher_does_not_matter)
     pid_t worker = server_worker(&server, 1);
     ck_assert_int_gt(worker, 0);
     ck_assert_int_eq(kill(worker, SIGKILL), 0);
-    WAIT_FOR(server_worker(&server, 1) > 0 && server_worker(&server, 1) != worker);
+    server_await_worker(&server, 1, worker);
     ck_assert_int_eq(kill(server.pid, SIGHUP), 0);
     WAIT_FOR(server_generation(&server) == 2);
     ck_assert_uint_eq(client_get(url, "/hello", NULL), 200);
@@ -210,9 +210,8 @@ START_TEST(readiness_may_come_first)
                                                     routes[_i]) });
     ck_assert_uint_eq(client_get(server.url, "/readyz", NULL), 200);
     /* Nor must it keep a successor from starting when nobody serves. */
-    pid_t worker = server_worker(&server, 1);
-    ck_assert_int_eq(kill(worker, SIGKILL), 0);
-    WAIT_FOR(server_worker(&server, 1) > 0 && server_worker(&server, 1) != worker);
+    pid_t worker = server_kill_worker(&server, 1, SIGKILL);
+    server_await_worker(&server, 1, worker);
     ck_assert_uint_eq(client_get(server.url, "/readyz", NULL), 200);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }

@@ -232,8 +232,7 @@ START_TEST(status_is_sent_on_events)
     manager_open(&manager, false);
     spawn(&server, &manager);
     manager_await(&manager, "READY=1", NULL);
-    pid_t pid = server_worker(&server, 1);
-    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    server_kill_worker(&server, 1, SIGKILL);
     manager_await(&manager, "STATUS=.*1 of 2 workers.*", "READY|STOPPING");
     manager_await(&manager, "STATUS=.*2 of 2 workers.*", "READY|STOPPING");
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
@@ -290,7 +289,7 @@ START_TEST(journal_priorities)
                               .config = SERVER_BASE, .environment = LIST(variable), .output = fd });
     server_await_file(&server, "journal", 0, "^<6>.* info .* started in ");
     WAIT_FOR(server_worker(&server, 1) != 0);
-    ck_assert_int_eq(kill(server_worker(&server, 1), SIGTERM), 0);
+    server_kill_worker(&server, 1, SIGTERM);
     server_await_file(&server, "journal", 0, "^<4>.* warning .*told to stop");
     server_rewrite(&server, "wrokers = 2\n");
     server_expect(&server, 78, LIST("reload"));

@@ -268,6 +268,23 @@ pid_t server_worker(const struct server *server, unsigned worker)
     return pid;
 }
 
+pid_t server_await_worker(const struct server *server, unsigned worker, pid_t dead)
+{
+    pid_t pid;
+
+    WAIT_FOR((pid = server_worker(server, worker)) > 0 && pid != dead);
+    return pid;
+}
+
+pid_t server_kill_worker(const struct server *server, unsigned worker, int signal)
+{
+    pid_t pid = server_worker(server, worker);
+
+    ck_assert_int_gt(pid, 0); /* else it would be for the whole process group */
+    ck_assert_int_eq(kill(pid, signal), 0);
+    return pid;
+}
+
 unsigned server_ready_workers(const struct server *server)
 {
     pid_t pid;

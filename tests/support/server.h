@@ -98,6 +98,9 @@ struct json;
 const struct json *server_status(const struct server *server);
 /* The pid of a worker that is ready, as status has it, 1 being the first. 0 when there is none. */
 pid_t server_worker(const struct server *server, unsigned worker);
+/* Waits for one that is not `dead`; sends one a signal. Both return its pid. */
+pid_t server_await_worker(const struct server *server, unsigned worker, pid_t dead);
+pid_t server_kill_worker(const struct server *server, unsigned worker, int signal);
 /* Workers that are ready. */
 unsigned server_ready_workers(const struct server *server);
 /* The generation being served. */

@@ -33,10 +33,11 @@ double site_counter(const struct server *server, const char *name)
     return json_number(json_get(server_status(server), name));
 }
 
-void site_await_successor(const struct server *server, unsigned worker, pid_t dead)
+pid_t site_await_successor(const struct server *server, unsigned worker, pid_t dead)
 {
-    WAIT_FOR(server_worker(server, worker) > 0 && server_worker(server, worker) != dead);
+    pid_t pid = server_await_worker(server, worker, dead);
     WAIT_FOR(client_get(server->url, "/hello", NULL) == 200);
+    return pid;
 }
 
 void *site_send(void *sender)

@@ -25,8 +25,8 @@ void site_start_faulty(struct server *server, const char *routes, const char *mo
 /* A number of `hayate status --json`. */
 double site_counter(const struct server *server, const char *name);
 
-/* Waits for another process in the place of this one, which answers. */
-void site_await_successor(const struct server *server, unsigned worker, pid_t dead);
+/* Waits for another process in the place of this one, and for an answer. Returns it. */
+pid_t site_await_successor(const struct server *server, unsigned worker, pid_t dead);
 
 /* A thread that sends what a test cannot send without reading at the same time: start it with
  * site_send and a struct site_sender. It returns NULL when it could not send all. */
