@@ -147,13 +147,13 @@ struct legacy {
     int32_t watchdog_fd;
     int32_t log_fd;
     uint32_t flags;
-    uint32_t status;  /* to exit with, for who asked for an upgrade that failed */
-    uint32_t reason;  /* text; 0: none */
-    uint32_t path;    /* text: of the binary, as it was at the start of the first one */
+    uint32_t status;      /* to exit with, for who asked for an upgrade that failed */
+    uint32_t reason;      /* text; 0: none */
+    uint32_t path;        /* text: of the binary, as it was at the start of the first one */
     uint32_t program;     /* text: the version that serves */
     uint32_t address_key; /* master/listener.h; 0: none yet */
-    uint64_t generation; /* the last number given */
-    int64_t began;       /* the upgrade, monotonic ns */
+    uint64_t generation;  /* the last number given */
+    int64_t began;        /* the upgrade, monotonic ns */
     uint64_t upgrades, failures;
     struct legacy_list lists[LEGACY_LISTS];
     uint64_t latency[17]; /* base/tally.h */

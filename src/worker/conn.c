@@ -276,7 +276,8 @@ static void linger(struct conn *conn)
     enter(conn, PHASE_LINGER, true);
     watch(conn, EV_READ);
     admit_done(conn);
-    stream_shutdown(&conn->stream); /* last: who sees it and comes again is to find its place free */
+    /* Last: who sees it and comes again is to find its place free. */
+    stream_shutdown(&conn->stream);
 }
 
 /* Nothing in it is needed any more. */
