@@ -68,7 +68,6 @@ static const struct fault_row fault_rows[] = {
     { "pidfile = \"/x\"\n", "hayate.conf:1: \"pidfile\" is not yet supported: remove it" },
     { "sandbox = true\n", "hayate.conf:1: \"sandbox\" is not yet supported: remove it" },
     { "idle_exit = \"5s\"\n", "hayate.conf:1: \"idle_exit\" is not yet supported: remove it" },
-    { "drain_delay = \"5s\"\n", "hayate.conf:1: \"drain_delay\" is not yet supported: remove it" },
     { "access_log_sample = 5\n",
       "hayate.conf:1: \"access_log_sample\" is not yet supported: remove it" },
     { "proxy_protocol = true\n",
@@ -153,6 +152,12 @@ static const struct fault_row fault_rows[] = {
     { "timeouts = { idle = \"9999999999h\" }\n",
       "hayate.conf:1: timeouts.idle: \"9999999999h\" does not fit 64 bits of nanoseconds, wants a "
       "duration such as \"10s\", 0 or from 10ms to 24h" },
+    { "drain_delay = 5\n", "hayate.conf:1: drain_delay: 5 is a duration without a unit "
+                           "(ms, s, m or h), wants a duration such as \"10s\", from 0 to 24h" },
+    { "drain_delay = \"25h\"\n", "hayate.conf:1: drain_delay: \"25h\" is out of range, wants a "
+                                 "duration such as \"10s\", from 0 to 24h" },
+    { "timeouts = { drain_delay = \"5s\" }\n",
+      "hayate.conf:1: unknown key \"timeouts.drain_delay\" (did you mean \"drain_delay\"?)" },
     { "timeouts = { drain = \"-1s\" }\n", "hayate.conf:1: timeouts.drain: \"-1s\" is negative, "
                                           "wants a duration such as \"10s\", from 0 to 24h" },
     { "timeouts = { watchdog = \"\" }\n",

@@ -109,7 +109,8 @@ START_TEST(everything_is_printed)
                                        "    listen = [ ]\n"
                                        "}\n"
                                        "include = [ ]\n"
-                                       "watch = false\n",
+                                       "watch = false\n"
+                                       "drain_delay = \"0\"\n",
                                        geteuid() == 0 ? "user = \"0\"\n" : ""));
     conf_free(conf);
 }

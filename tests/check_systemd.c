@@ -156,7 +156,35 @@ START_TEST(start_reload_and_stop)
     }
 
     server_signal(&server, SIGTERM);
-    manager_await(&manager, "STOPPING=1", "READY");
+    message = manager_await(&manager, "STOPPING=1", "READY");
+    /* timeouts.drain and 5 s. */
+    ck_assert_msg(text_find_line(message, "^EXTEND_TIMEOUT_USEC=35000000$") != NULL, "%s", message);
+    ck_assert_int_eq(server_wait(&server), 0);
+    close(manager.fd);
+}
+END_TEST
+
+/* Both parts say how long the rest may take. */
+START_TEST(stop_with_a_delay)
+{
+    struct manager manager;
+    struct server server;
+
+    manager_open(&manager, false);
+    server_spawn(&server,
+                 &(struct server_options){
+                     .config = CONFIG "drain_delay = \"300ms\"\ntimeouts = { drain = \"1m\" }\n",
+                     .environment = LIST(manager.variable) });
+    manager_await(&manager, "READY=1", NULL);
+    server_signal(&server, SIGTERM);
+    const char *message = manager_await(&manager, "STOPPING=1", "READY");
+    ck_assert_msg(text_find_line(message, "^EXTEND_TIMEOUT_USEC=65300000$") != NULL &&
+                      text_find_line(message, "^STATUS=stopping, still serving$") != NULL,
+                  "%s", message);
+    message = manager_await(&manager, "STOPPING=1", "READY");
+    ck_assert_msg(text_find_line(message, "^EXTEND_TIMEOUT_USEC=65000000$") != NULL &&
+                      text_find_line(message, "^STATUS=stopping$") != NULL,
+                  "%s", message);
     ck_assert_int_eq(server_wait(&server), 0);
     close(manager.fd);
 }
@@ -307,6 +335,7 @@ int main(void)
     TCase *tests = suite_case(suite, "systemd");
 
     tcase_add_loop_test(tests, start_reload_and_stop, 0, 2);
+    tcase_add_test(tests, stop_with_a_delay);
     tcase_add_test(tests, failed_reload_is_ready_again);
     tcase_add_test(tests, failed_upgrade_is_ready_again);
     tcase_add_test(tests, failed_start_is_never_ready);

@@ -338,6 +338,7 @@ static const struct {
     { CHANNEL_DRAIN_NOW, LONG, GET, NULL, "end", 0, 0 },
     { CHANNEL_DRAIN_NOW, LONG, "", NULL, "end", 0, 0 },
     { CHANNEL_DRAIN_NOW, LONG, LATER, NULL, "cut", 0, 1 },
+    { CHANNEL_DRAIN_NOW, LONG, PART, NULL, "cut", 0, 1 },
 };
 
 START_TEST(test_drain)

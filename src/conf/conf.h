@@ -132,7 +132,8 @@ struct conf {
     size_t nroutes;
     struct conf_listen *admin_listen;
     size_t nadmin_listen;
-    bool watch; /* reload when a file has changed */
+    bool watch;          /* reload when a file has changed */
+    int64_t drain_delay; /* ns from a stop to the drain; 0: none */
 
     char **warnings; /* for the log, at each load */
     size_t nwarnings;

@@ -84,11 +84,12 @@ const struct schema_row schema_rows[] = {
 
     { "include", SCHEMA_INCLUDE, "[ ]", .purpose = "fragments to load besides: files or patterns" },
     { "watch", SCHEMA_BOOL, "false", AT(watch), .purpose = "reload when a file changes" },
+    { "drain_delay", SCHEMA_DURATION, "\"0s\"", 0, DAY, true, AT(drain_delay),
+      .purpose = "how long serving goes on, not ready, before a stop drains" },
 
     { "pidfile", SCHEMA_LATER, .purpose = "a file that holds the master's pid" },
     { "sandbox", SCHEMA_LATER, .purpose = "what the workers give up" },
     { "idle_exit", SCHEMA_LATER, .purpose = "leave when nobody asks for anything" },
-    { "drain_delay", SCHEMA_LATER, .purpose = "not ready for a while before a stop" },
     { "access_log_sample", SCHEMA_LATER, .purpose = "log only some of the requests" },
     { "proxy_protocol", SCHEMA_LATER, .purpose = "the client's address from a proxy" },
     { "trusted_proxies", SCHEMA_LATER, .purpose = "whose Forwarded fields count" },

@@ -246,7 +246,7 @@ void child_kill(struct child *child, const char *reason)
         return;
     child->kill_reason = reason;
     ev_timer_stop(child->master->loop, &child->overdue);
-    if (child->is_draining && child->master->is_stopping)
+    if (child->is_draining && child->master->is_draining)
         child->master->has_killed = true;
     kill(child->pid, SIGKILL);
 }

@@ -262,11 +262,11 @@ void generation_child_ready(struct generation *generation, struct child *child)
         act(member, action, NULL);
 }
 
-/* A stop is final: what goes from then on, the admin child that serves through it for one, is not
- * replaced. */
+/* What goes while a stop drains, the admin child that serves through it for one, is not replaced;
+ * until then it is, for serving goes on. */
 static enum roster_event end_event(const struct generation *generation, enum roster_event event)
 {
-    return generation->master->is_stopping ? ROSTER_RETIRE : event;
+    return generation->master->is_draining ? ROSTER_RETIRE : event;
 }
 
 void generation_child_leaving(struct generation *generation, struct child *child)

@@ -66,11 +66,13 @@ struct master {
     ev_timer reopen_overdue;
     char reopen_faults[1024]; /* of the round that runs: lines that say who keeps the old files */
     struct upgrade upgrade;
-    bool is_stopping;
+    bool is_stopping; /* told to: not ready, and nothing else begins */
+    bool is_draining; /* and accepting has ended: no child is replaced */
     bool admin_is_retired;
     bool has_killed; /* a child had to be killed to stop */
     int64_t stop_began;
-    int status; /* to exit with */
+    ev_timer stop_delay; /* runs for drain_delay */
+    int status;          /* to exit with */
 };
 
 /* Runs until an ordered stop. Returns the exit status: 0, 1, or 78. */

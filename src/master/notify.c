@@ -110,10 +110,11 @@ void notify_reloading(struct notify *notify)
     tell(notify, text);
 }
 
-void notify_stopping(struct notify *notify, const char *status)
+void notify_stopping(struct notify *notify, const char *status, int64_t most)
 {
     char text[1024];
-    snprintf(text, sizeof(text), "STOPPING=1\nSTATUS=%s\n", status);
+    snprintf(text, sizeof(text), "STOPPING=1\nSTATUS=%s\nEXTEND_TIMEOUT_USEC=%" PRId64 "\n", status,
+             most / 1000);
     tell(notify, text);
 }
 

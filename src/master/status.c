@@ -159,7 +159,7 @@ static void text_children(struct buf *out, const struct master *master)
     for (unsigned i = 0; current && i < current->nmembers; i++) {
         char name[24];
         child_place(name, current->members[i].worker);
-        if (!current->members[i].child && !master->is_stopping)
+        if (!current->members[i].child && !master->is_draining)
             buf_printf(out,
                        "%-8s %8s %10" PRIu64 " %-9s restarts after a back-off of %" PRId64 " ms\n",
                        name, "-", current->number, "waiting",
@@ -264,7 +264,7 @@ static void json_children(struct buf *out, const struct master *master)
     /* Places whose next process waits for the end of a back-off. */
     for (unsigned i = 0; master->current && i < master->current->nmembers; i++) {
         const struct member *member = &master->current->members[i];
-        if (member->child || master->is_stopping)
+        if (member->child || master->is_draining)
             continue;
         buf_printf(out,
                    "%s{\"role\":\"%s\",\"worker\":%u,\"pid\":null,\"generation\":%" PRIu64

@@ -19,6 +19,10 @@
 /* The admin child has answers of a few bytes to finish, no more. */
 #define ADMIN_DRAIN CLOCK_SECOND
 
+/* What a stop may take beside drain_delay and timeouts.drain: the graces of those that must be
+ * killed, workers and then the admin child, on a busy machine. */
+#define MARGIN (5 * CLOCK_SECOND)
+
 static bool has_children(const struct master *master, bool is_admin)
 {
     for (const struct child *child = master->children; child; child = child->next)
@@ -36,8 +40,8 @@ static void finish(struct master *master)
     if (master->has_killed && master->status == EXIT_SUCCESS)
         master->status = EXIT_FAILURE;
     if (master->current)
-        log_info("stopped in %s: %" PRIu64 " requests cut%s", span, sums.cut,
-                 master->has_killed ? ", a child had to be killed" : "");
+        log_info("stopped in %s: %" PRIu64 " request%s cut%s", span, sums.cut,
+                 sums.cut == 1 ? "" : "s", master->has_killed ? ", a child had to be killed" : "");
     else if (master->status == EXIT_SUCCESS)
         log_info("stopped before it had started");
     /* The names go first: who hears that we have stopped may start us again at once. */
@@ -50,7 +54,7 @@ static void finish(struct master *master)
 
 void stop_child_gone(struct master *master)
 {
-    if (has_children(master, false))
+    if (!master->is_draining || has_children(master, false))
         return;
     if (has_children(master, true) && !master->admin_is_retired) {
         master->admin_is_retired = true;
@@ -62,27 +66,66 @@ void stop_child_gone(struct master *master)
         finish(master);
 }
 
+/* Accepting ends here, and what is in flight is finished. */
+static void drain(struct master *master)
+{
+    int64_t wait = master->current ? master->current->conf->timeouts.drain : 0;
+    ev_timer_stop(master->loop, &master->stop_delay);
+    master->is_draining = true;
+    if (master->current)
+        generation_retire(master->current, CHANNEL_DRAIN_STOP, wait);
+    for (struct generation *old = master->draining; old; old = old->next) {
+        generation_retire(old, CHANNEL_DRAIN_STOP, wait);
+        generation_retire_admin(old, ADMIN_DRAIN);
+    }
+}
+
+static void on_delayed(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    struct master *master = timer->data;
+    log_info("drain_delay is over: draining");
+    notify_stopping(master->notify, "stopping", master->current->conf->timeouts.drain + MARGIN);
+    drain(master);
+    stop_child_gone(master);
+}
+
+/* Readiness is gone, and whoever sends us connections is given the time to see that. */
+static void begin_delay(struct master *master, int64_t delay)
+{
+    char span[CLOCK_SPAN_SIZE];
+    clock_span(span, sizeof(span), delay);
+    log_info("not ready any more; serving goes on for %s (drain_delay)", span);
+    ev_timer_init(&master->stop_delay, on_delayed, (double)delay / 1e9, 0.);
+    master->stop_delay.data = master;
+    ev_now_update(master->loop);
+    ev_timer_start(master->loop, &master->stop_delay);
+}
+
 static void begin(struct master *master)
 {
+    const struct conf *conf = master->current ? master->current->conf : NULL;
     master->is_stopping = true;
     master->stop_began = clock_monotonic();
     upgrade_abandon(master);
     watch_stop(master->watch);
     reload_abandon(master, "the server is stopping");
-    notify_stopping(master->notify, "stopping");
+    notify_stopping(master->notify,
+                    conf && conf->drain_delay > 0 ? "stopping, still serving" : "stopping",
+                    (conf ? conf->drain_delay + conf->timeouts.drain : 0) + MARGIN);
     master_update(master);
-    int64_t drain = master->current ? master->current->conf->timeouts.drain : 0;
-    if (master->current)
-        generation_retire(master->current, CHANNEL_DRAIN_STOP, drain);
-    for (struct generation *old = master->draining; old; old = old->next) {
-        generation_retire(old, CHANNEL_DRAIN_STOP, drain);
-        generation_retire_admin(old, ADMIN_DRAIN);
-    }
+    if (conf && conf->drain_delay > 0)
+        begin_delay(master, conf->drain_delay);
+    else
+        drain(master);
 }
 
 static void hurry(struct master *master)
 {
     log_warning("told to stop again: what is in flight is cut");
+    if (!master->is_draining)
+        drain(master);
     master->admin_is_retired = true;
     for (struct child *child = master->children; child; child = child->next)
         child_drain(child, CHANNEL_DRAIN_NOW, false, 0);
@@ -99,8 +142,8 @@ void master_stop(struct master *master)
 
 void stop_now(struct master *master)
 {
-    master->is_stopping = true;
+    master->is_stopping = master->is_draining = true;
     master->stop_began = clock_monotonic();
-    notify_stopping(master->notify, "failed to start");
+    notify_stopping(master->notify, "failed to start", MARGIN);
     stop_child_gone(master);
 }

@@ -1,6 +1,7 @@
 /*
- * stop: the ordered end. Workers first, then the admin child, so that health answers through the
- * drain; a second request stops at once. A stop in progress is final.
+ * stop: the ordered end. For drain_delay nothing changes but readiness; then workers drain, and at
+ * last the admin child, so that health answers throughout. A second signal stops at once, from
+ * whichever of these. A stop in progress is final.
  */
 #ifndef MASTER_STOP_H
 #define MASTER_STOP_H

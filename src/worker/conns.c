@@ -99,13 +99,19 @@ int conns_init(struct conns *conns)
     return 0;
 }
 
+/* Whoever has sent a part of a request, or is owed an answer, loses something. */
+static bool is_in_flight(const struct conn *conn)
+{
+    return conn_is_answering(conn) || (conn->entry.phase == PHASE_HEADER && !conn->is_fresh);
+}
+
 void conns_cut(struct conns *conns)
 {
     for (int phase = 0; phase < PHASE_COUNT; phase++) {
         struct phase_entry *entry;
         while ((entry = phase_first(&conns->phases, (enum phase)phase))) {
             struct conn *conn = conn_of(entry);
-            if (conn_is_answering(conn))
+            if (is_in_flight(conn))
                 scoreboard_add(&conns->slot->counters.cut, 1);
             conn_free(conn);
         }

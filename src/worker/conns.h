@@ -108,7 +108,8 @@ void conns_make_room(struct conns *conns);
  * is answered. */
 void conns_close_idle(struct conns *conns);
 
-/* Drops all connections; those that were being answered are counted as cut. */
+/* Drops all connections; a request of which something has come, or whose answer is not all sent, is
+ * counted as cut. */
 void conns_cut(struct conns *conns);
 
 #endif

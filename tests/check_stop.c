@@ -1,0 +1,476 @@
+/* Stops: what they wait for, what they cut and kill, and what they end with. */
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/client.h"
+#include "support/json.h"
+#include "support/server.h"
+#include "support/site.h"
+#include "support/suite.h"
+#include "support/text.h"
+
+/* What comes before a workers = line. Signals of a test, and no clock, decide how long it takes. */
+#define PATIENT "timeouts = { header = \"1h\" drain = \"1h\" watchdog = 0 }\n"
+
+#define NEVER "GET /never HTTP/1.1\r\n" H "\r\n"
+/* In flight until the test sends the rest. */
+#define HALF "GET /hello HTTP/1.1\r\nHo"
+#define REST "st: a\r\n\r\n"
+
+/* A connection with a request in flight: it came in one piece with another, whose answer is here. */
+static void open_in_flight(struct client *client, const struct server *server, const char *request)
+{
+    struct reply reply;
+
+    client_open(client, server->url);
+    client_send(client, text_format(GET "%s", request));
+    client_expect(client, &reply, 200);
+}
+
+/* What is cut, and counted. */
+
+static const struct {
+    int count;
+    const char *line;
+} cut_rows[] = {
+    { 0, "stopped in .*: 0 requests cut$" },
+    { 1, "stopped in .*: 1 request cut$" },
+    { 3, "stopped in .*: 3 requests cut$" },
+};
+
+START_TEST(what_is_cut_is_counted)
+{
+    struct server server;
+    struct client clients[3];
+
+    site_start(&server, "workers = 2\ntimeouts = { drain = \"100ms\" }\n");
+    for (int i = 0; i < cut_rows[_i].count; i++)
+        open_in_flight(&clients[i], &server, NEVER);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    server_await(&server, 0, cut_rows[_i].line);
+    for (int i = 0; i < cut_rows[_i].count; i++)
+        client_close(&clients[i]);
+}
+END_TEST
+
+START_TEST(second_signal_counts_too)
+{
+    struct server server;
+    struct client never, half;
+
+    site_start(&server, PATIENT "workers = 1\n");
+    open_in_flight(&never, &server, NEVER);
+    open_in_flight(&half, &server, HALF);
+    server_signal(&server, SIGTERM);
+    server_await(&server, 0, "SIGTERM: stopping");
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    server_await(&server, 0, "stopped in .*: 2 requests cut$");
+    client_close(&never);
+    client_close(&half);
+}
+END_TEST
+
+/* Who is stopped by a signal cannot leave: it is killed after the cap, the others end in order. */
+START_TEST(stopped_worker_is_killed)
+{
+    bool is_group = _i == 1;
+    struct server server;
+    struct client clients[8];
+    struct reply reply;
+
+    site_start(&server, "workers = 2\ntimeouts = { drain = \"2s\" watchdog = 0 }\n");
+    for (int i = 0; i < 8; i++)
+        open_in_flight(&clients[i], &server, "GET /slow HTTP/1.1\r\n" H "\r\n");
+    pid_t pid = server_kill_worker(&server, 1, SIGSTOP);
+    server_await(&server, 0, "worker 1 .* was stopped by a signal");
+    if (is_group)
+        ck_assert_int_eq(kill(-server.pid, SIGTERM), 0);
+    ck_assert_int_eq(is_group ? server_wait(&server) : server_stop(&server, SIGTERM), 1);
+    server_await(
+        &server, 0,
+        text_format("worker 1 \\(pid %d\\) killed by SIGKILL \\(did not leave in time\\)", pid));
+    unsigned answered = 0;
+    for (int i = 0; i < 8; i++) {
+        answered += client_receive(&clients[i], &reply, false) == CLIENT_REPLY;
+        client_close(&clients[i]);
+    }
+    /* What the stopped one had is what was lost, and all of it is counted. */
+    server_await(
+        &server, 0,
+        text_format("stopped in .*: %u requests? cut, a child had to be killed$", 8 - answered));
+}
+END_TEST
+
+START_TEST(killed_by_others_is_no_failure_of_the_stop)
+{
+    struct server server;
+    struct client half;
+
+    site_start(&server, PATIENT "workers = 1\n");
+    open_in_flight(&half, &server, HALF);
+    pid_t pid = server_worker(&server, 1);
+    ck_assert_int_gt(pid, 0);
+    server_signal(&server, SIGTERM);
+    server_await(&server, 0, "SIGTERM: stopping");
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_int_eq(server_wait(&server), 0);
+    server_await(&server, 0, "stopped in ");
+    client_close(&half);
+}
+END_TEST
+
+/* No worker is there, and the next one comes only after a while. */
+START_TEST(stop_during_a_back_off)
+{
+    struct server server;
+    pid_t pid = 0;
+
+    site_start(&server, _i == 0 ? PATIENT "workers = 1\n"
+                                : PATIENT "workers = 1\ndrain_delay = \"100ms\"\n");
+    for (int i = 0; i < 6; i++) {
+        pid = server_await_worker(&server, 1, pid);
+        ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    }
+    server_await(&server, 0, "restarting in 1600 ms$");
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    server_await(&server, 0, "stopped in ");
+}
+END_TEST
+
+/* A first start whose workers say nothing: there is nobody who could leave. */
+START_TEST(stop_of_a_start_that_hangs)
+{
+    struct server server;
+
+    if (suite_lacks_faults())
+        return;
+    server_spawn(&server,
+                 &(struct server_options){ .config = SERVER_BASE
+                                           "workers = 2\ndrain_delay = \"1h\"\n"
+                                           "routes = ( { path = \"/\" fault = \"mute\" } )\n" });
+    server_await(&server, 0, "worker 2 .* started, ");
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 1);
+    server_await(&server, 0, "killed by SIGKILL");
+    ck_assert_uint_eq(server_count(&server, 0, " started in "), 0);
+}
+END_TEST
+
+/* Under load. */
+
+struct visitor {
+    pthread_t thread;
+    const char *url;
+    bool is_fresh;
+    _Atomic unsigned long answered;
+    unsigned long lost; /* requests */
+    char failure[120];
+};
+
+/*
+ * Asks until nobody listens any more. A request is lost when its connection had been accepted, as
+ * an answer before it shows, or when part of an answer came. A first one may have come when nobody
+ * accepts: it is answered or not, and neither is a loss.
+ */
+static void *visit(void *argument)
+{
+    struct visitor *visitor = argument;
+    struct client client;
+    struct reply reply;
+
+    while (client_try_open(&client, visitor->url) == 0) {
+        bool is_first = true, goes_on;
+        do {
+            enum client_result result = CLIENT_END;
+            if (client_send_bytes(&client, GET, strlen(GET)))
+                result = client_receive(&client, &reply, false);
+            bool is_right = result == CLIENT_REPLY && reply.status == 200;
+            if (is_right)
+                atomic_fetch_add(&visitor->answered, 1);
+            else if ((!is_first || client.in.length > 0) && visitor->lost++ == 0)
+                snprintf(visitor->failure, sizeof visitor->failure, "%s",
+                         result == CLIENT_END ? "closed"
+                         : client.fault       ? client.fault
+                                              : "?");
+            goes_on = is_right && !reply.is_last && !visitor->is_fresh;
+            is_first = false;
+        } while (goes_on);
+        client_abort(&client);
+    }
+    return NULL;
+}
+
+static const struct {
+    int signal;
+    bool is_group;
+    const char *delay;
+} load_rows[] = {
+    { SIGTERM, false, "0" },    { SIGTERM, true, "0" },   { SIGINT, true, "0" },
+    { SIGTERM, false, "50ms" }, { SIGINT, true, "50ms" },
+};
+
+START_TEST(nothing_in_flight_is_lost)
+{
+    struct visitor visitors[12] = { { .url = NULL } };
+    struct server server;
+
+    site_start(&server, text_format("workers = 3\ndrain_delay = \"%s\"\n", load_rows[_i].delay));
+    for (int i = 0; i < SUITE_ROWS(visitors); i++) {
+        visitors[i].url = server.url;
+        visitors[i].is_fresh = i % 2 == 1;
+        ck_assert(pthread_create(&visitors[i].thread, NULL, visit, &visitors[i]) == 0);
+    }
+    for (int i = 0; i < SUITE_ROWS(visitors); i++)
+        WAIT_FOR(atomic_load(&visitors[i].answered) >= 20);
+    ck_assert_int_eq(kill(load_rows[_i].is_group ? -server.pid : server.pid, load_rows[_i].signal),
+                     0);
+    ck_assert_int_eq(server_wait(&server), 0);
+    for (int i = 0; i < SUITE_ROWS(visitors); i++) {
+        pthread_join(visitors[i].thread, NULL);
+        ck_assert_msg(visitors[i].lost == 0, "%s visitor lost %lu: %s",
+                      visitors[i].is_fresh ? "fresh" : "persistent", visitors[i].lost,
+                      visitors[i].failure);
+    }
+    server_await(&server, 0, "stopped in .*: 0 requests cut$");
+}
+END_TEST
+
+/* drain_delay. */
+
+#define LONG_DELAY                                                                   \
+    PATIENT SERVER_ADMIN "drain_delay = \"1h\"\nworkers = 2\n"                       \
+                         "routes = ( { path = \"/hello\" text = \"Hello\" },"        \
+                         " { path = \"/never\" text = \"Never\" delay = \"1h\" },\n" \
+                         " { path = \"/readyz\" health = \"ready\" } )\n"
+
+static void start_delayed(struct server *server)
+{
+    server_start(server, &(struct server_options){ .config = SERVER_BASE LONG_DELAY });
+}
+
+static void begin_stop(const struct server *server)
+{
+    server_signal(server, SIGTERM);
+    server_await(server, 0, "not ready any more; serving goes on for .*drain_delay");
+}
+
+static void expect_unready(const char *url)
+{
+    const char *body = "";
+
+    ck_assert_uint_eq(client_get(url, "/readyz", &body), 503);
+    ck_assert_str_eq(body, "not ready: stopping\n");
+}
+
+START_TEST(delay_serves_on)
+{
+    struct server server;
+    struct client kept;
+    struct reply reply;
+
+    start_delayed(&server);
+    open_in_flight(&kept, &server, "");
+    ck_assert_uint_eq(client_get(server.url, "/readyz", NULL), 200);
+    begin_stop(&server);
+    for (int i = 0; i < 20; i++) {
+        ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+        client_send_get(&kept, "/hello");
+        client_expect(&kept, &reply, 200);
+        ck_assert(!reply.is_last);
+        expect_unready(server.url);
+        expect_unready(server_admin(&server));
+    }
+    const struct json *status = server_status(&server);
+    ck_assert(json_get(status, "ready")->type == JSON_FALSE);
+    ck_assert(text_matches(server_expect(&server, 0, LIST("status")), "not ready: stopping"));
+    ck_assert_uint_eq(server_ready_workers(&server), 2);
+    server_expect(&server, 0, LIST("reopen"));
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    client_close(&kept);
+}
+END_TEST
+
+START_TEST(delay_refuses_what_a_stop_refuses)
+{
+    struct server server;
+
+    start_delayed(&server);
+    begin_stop(&server);
+    server_rewrite(&server, SERVER_BASE "workers = 3\n");
+    server_expect(&server, 1, LIST("reload"));
+    server_expect(&server, 1, LIST("upgrade"));
+    server_signal(&server, SIGHUP);
+    server_await(&server, 0, "warning .*reload refused: a stop is in progress");
+    server_signal(&server, SIGUSR2);
+    server_await(&server, 0, "warning .*upgrade refused: a stop is in progress");
+    ck_assert_uint_eq(server_generation(&server), 1);
+    expect_unready(server.url);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* A worker, or the admin child, that dies meanwhile is replaced. */
+START_TEST(delay_replaces_who_dies)
+{
+    struct server server;
+
+    start_delayed(&server);
+    const char *line = server_await(&server, 0, "admin \\(pid [0-9]+\\) ready");
+    pid_t admin = (pid_t)atoi(text_extract(line, "admin \\(pid ([0-9]+)"));
+    begin_stop(&server);
+    pid_t pid = server_kill_worker(&server, 1, SIGKILL);
+    site_await_successor(&server, 1, pid);
+    ck_assert_int_gt(admin, 0);
+    ck_assert_int_eq(kill(admin, SIGKILL), 0);
+    server_await(&server, 0, text_format("admin \\(pid %d\\) killed by SIGKILL", admin));
+    WAIT_FOR(client_get(server_admin(&server), "/healthz", NULL) == 200);
+    expect_unready(server.url);
+    expect_unready(server_admin(&server));
+    size_t mark = server_mark(&server);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    ck_assert_uint_eq(server_count(&server, mark, " ready in "), 0);
+}
+END_TEST
+
+/* The workers drain by themselves, and others go on for them. */
+START_TEST(delay_after_a_signal_to_the_group)
+{
+    struct server server;
+    struct client half;
+    struct reply reply;
+
+    start_delayed(&server);
+    open_in_flight(&half, &server, HALF);
+    pid_t pids[] = { server_worker(&server, 1), server_worker(&server, 2) };
+    ck_assert_int_eq(kill(-server.pid, SIGINT), 0);
+    server_await(&server, 0, "serving goes on for .*drain_delay");
+    for (unsigned i = 0; i < 2; i++)
+        server_await_worker(&server, i + 1, pids[i]);
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    expect_unready(server.url);
+    client_send(&half, REST);
+    client_expect(&half, &reply, 200);
+    client_close(&half);
+    ck_assert_int_eq(kill(-server.pid, SIGINT), 0);
+    ck_assert_int_eq(server_wait(&server), 0);
+}
+END_TEST
+
+START_TEST(delay_ends_in_a_drain)
+{
+    struct server server;
+    struct client half, idle;
+    struct reply reply;
+
+    site_start(&server, PATIENT "workers = 1\ndrain_delay = \"200ms\"\n");
+    open_in_flight(&half, &server, HALF);
+    open_in_flight(&idle, &server, "");
+    server_signal(&server, SIGTERM);
+    server_await(&server, 0, "drain_delay is over: draining");
+    ck_assert_msg(client_read_end(&idle), "%s", idle.fault);
+    client_close(&idle);
+    ck_assert_int_eq(client_try_open(&idle, server.url), -1);
+    client_send(&half, REST);
+    client_expect(&half, &reply, 200);
+    ck_assert(reply.is_last);
+    client_close(&half);
+    ck_assert_int_eq(server_wait(&server), 0);
+    server_await(&server, 0, "stopped in .*: 0 requests cut$");
+}
+END_TEST
+
+static const int stop_rows[] = { SIGTERM, SIGINT, SIGQUIT };
+
+START_TEST(second_signal_ends_the_delay_at_once)
+{
+    struct server server;
+    struct client never;
+
+    start_delayed(&server);
+    open_in_flight(&never, &server, NEVER);
+    server_signal(&server, stop_rows[_i]);
+    server_await(&server, 0, "drain_delay");
+    ck_assert_int_eq(server_stop(&server, stop_rows[_i]), 0);
+    server_await(&server, 0, "stopped in .*: 1 request cut$");
+    ck_assert_msg(client_read_end(&never), "%s", never.fault);
+    client_close(&never);
+}
+END_TEST
+
+/* Each waits for the one stop that there is. */
+START_TEST(clients_of_stop_wait_through_the_delay)
+{
+    struct server server;
+    int clients[2];
+
+    site_start(&server, "drain_delay = \"200ms\"\n");
+    for (int i = 0; i < 2; i++) {
+        clients[i] = server_connect_control(&server);
+        ck_assert_int_eq(write(clients[i], "stop\n", 5), 5);
+    }
+    for (int i = 0; i < 2; i++) {
+        char text[64] = "";
+        size_t length = 0;
+        for (ssize_t got = 1; got > 0 && length < sizeof text - 1; length += (size_t)got)
+            ck_assert_int_ge(got = read(clients[i], text + length, sizeof text - 1 - length), 0);
+        ck_assert_str_eq(text, "0\nstopped\n");
+        close(clients[i]);
+    }
+    ck_assert_int_eq(server_wait(&server), 0);
+    ck_assert_uint_eq(server_count(&server, 0, "drain_delay is over"), 1);
+}
+END_TEST
+
+/* The old generation of a reload, and a reload that is under way, when the stop comes. */
+START_TEST(delay_after_a_reload)
+{
+    struct server server;
+    struct client half;
+    struct reply reply;
+
+    start_delayed(&server);
+    open_in_flight(&half, &server, HALF);
+    server_reload(&server);
+    server_signal(&server, SIGHUP);
+    begin_stop(&server);
+    expect_unready(server.url);
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    client_send(&half, REST);
+    client_expect(&half, &reply, 200);
+    client_close(&half);
+    WAIT_FOR(process_group(server.pid, NULL, 0) == 4); /* only those who serve */
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("stop");
+    TCase *tests = suite_case(suite, "stop");
+
+    tcase_add_loop_test(tests, what_is_cut_is_counted, 0, SUITE_ROWS(cut_rows));
+    tcase_add_test(tests, second_signal_counts_too);
+    tcase_add_loop_test(tests, stopped_worker_is_killed, 0, 2);
+    tcase_add_test(tests, killed_by_others_is_no_failure_of_the_stop);
+    tcase_add_loop_test(tests, stop_during_a_back_off, 0, 2);
+    tcase_add_test(tests, stop_of_a_start_that_hangs);
+    tcase_add_loop_test(tests, nothing_in_flight_is_lost, 0, SUITE_ROWS(load_rows));
+
+    TCase *delays = suite_case(suite, "delay");
+    tcase_add_test(delays, delay_serves_on);
+    tcase_add_test(delays, delay_refuses_what_a_stop_refuses);
+    tcase_add_test(delays, delay_replaces_who_dies);
+    tcase_add_test(delays, delay_after_a_signal_to_the_group);
+    tcase_add_test(delays, delay_ends_in_a_drain);
+    tcase_add_loop_test(delays, second_signal_ends_the_delay_at_once, 0, SUITE_ROWS(stop_rows));
+    tcase_add_test(delays, clients_of_stop_wait_through_the_delay);
+    tcase_add_test(delays, delay_after_a_reload);
+    return suite_run(suite);
+}
