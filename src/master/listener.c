@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "conf/conf.h"
+#include "master/holder.h"
 #include "master/local.h"
 
 /* How often a port of the kernel's choice is tried for both halves of "*:0". */
@@ -37,13 +38,20 @@ int listener_fail(struct listener_error *error, const char *format, ...)
     return -1;
 }
 
+int listener_fail_held(struct listener_error *error, const struct address *address, pid_t pid)
+{
+    char text[ADDRESS_TEXT_SIZE], who[HOLDER_TEXT_SIZE];
+    address_text(text, sizeof(text), address);
+    return listener_fail(error, "%s is already in use by %s", text, holder_text(who, pid));
+}
+
 int listener_fail_at(struct listener_error *error, const struct address *address, const char *what)
 {
     char text[ADDRESS_TEXT_SIZE];
     int reason = errno;
     address_text(text, sizeof(text), address);
     if (reason == EADDRINUSE)
-        return listener_fail(error, "%s is already in use by another process", text);
+        return listener_fail_held(error, address, holder_find(address));
     if (reason == EACCES && address_port(address) > 0 && address_port(address) < 1024)
         return listener_fail(
             error, "cannot %s %s: %s (ports below 1024 need root or CAP_NET_BIND_SERVICE)", what,

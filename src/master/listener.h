@@ -88,5 +88,7 @@ bool listener_set_has(const struct listener_set *set, const struct listener *lis
 int listener_fail(struct listener_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int listener_fail_at(struct listener_error *error, const struct address *address, const char *what);
+/* The same of an address that this process has; 0: unknown. */
+int listener_fail_held(struct listener_error *error, const struct address *address, pid_t pid);
 
 #endif

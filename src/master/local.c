@@ -19,10 +19,14 @@ enum unix_state {
     UNIX_OTHER, /* something that is not a socket */
 };
 
-/* Only a refused connection proves that nobody is there: one that we may not make does not. */
-static enum unix_state unix_state(const struct address *address)
+/* Only a refused connection proves that nobody is there: one that we may not make does not. *holder:
+ * the process that listens; 0: unknown. */
+static enum unix_state unix_state(const struct address *address, pid_t *holder)
 {
     struct stat status;
+    struct ucred peer;
+    socklen_t length = sizeof(peer);
+    *holder = 0;
     if (lstat(address->local.sun_path, &status) == -1)
         return UNIX_FREE;
     if (!S_ISSOCK(status.st_mode))
@@ -34,6 +38,8 @@ static enum unix_state unix_state(const struct address *address)
     enum unix_state state = result == -1 && errno == ECONNREFUSED ? UNIX_STALE
                             : result == -1 && errno == ENOENT     ? UNIX_FREE
                                                                   : UNIX_TAKEN;
+    if (result == 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0)
+        *holder = peer.pid;
     fd_close(&fd);
     return state;
 }
@@ -41,10 +47,11 @@ static enum unix_state unix_state(const struct address *address)
 /* 0, or -1 with the error when the name is not ours to take. */
 static int check_name(const struct address *address, struct listener_error *error)
 {
-    switch (unix_state(address)) {
+    pid_t holder;
+    switch (unix_state(address, &holder)) {
     case UNIX_TAKEN:
         errno = EADDRINUSE;
-        return listener_fail_at(error, address, "bind");
+        return listener_fail_held(error, address, holder);
     case UNIX_OTHER:
         errno = EEXIST;
         return listener_fail(error,
