@@ -3,6 +3,7 @@
 #ifdef ENABLE_FAULTS
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,17 +21,24 @@ enum fault {
     FAULT_START,
     FAULT_LATE,
     FAULT_MUTE,
+    FAULT_TRIAL,
 };
 
 /* What a trial of a binary upgrade has in its environment (master/legacy.h). */
 #define TRIAL_VARIABLE "HAYATE_TRIAL_FD"
 
 static const char *const faults[] = {
-    [FAULT_SEGV] = "segv",   [FAULT_ABORT] = "abort",
-    [FAULT_LOOP] = "loop",   [FAULT_BLOCK] = "block",
-    [FAULT_EXIT] = "exit",   [FAULT_STOP] = "stop",
-    [FAULT_START] = "start", [FAULT_LATE] = "late",
-    [FAULT_MUTE] = "mute",   NULL,
+    [FAULT_SEGV] = "segv",
+    [FAULT_ABORT] = "abort",
+    [FAULT_LOOP] = "loop",
+    [FAULT_BLOCK] = "block",
+    [FAULT_EXIT] = "exit",
+    [FAULT_STOP] = "stop",
+    [FAULT_START] = "start",
+    [FAULT_LATE] = "late",
+    [FAULT_MUTE] = "mute",
+    [FAULT_TRIAL] = "trial",
+    NULL,
 };
 
 struct fault_options {
@@ -46,7 +54,7 @@ static const struct schema_row rows[] = {
         .purpose = "for tests: segv, abort, loop, block (in a system call), exit (status 3) or "
                    "stop (SIGSTOP) when asked; start: a crash at the worker's own first request; "
                    "late, mute: a crash or a "
-                   "hang there, but in the trial of an upgrade",
+                   "hang there, but in the trial of an upgrade; trial: a hang in that alone",
     },
 };
 
@@ -71,7 +79,8 @@ static void serve(const struct answer *answer, struct exchange *exchange)
 {
     const struct fault_options *options = exchange->route->options;
     volatile int forever = 1;
-    if (options->fault >= FAULT_LATE && getenv(TRIAL_VARIABLE)) {
+    bool is_trial = getenv(TRIAL_VARIABLE) != NULL;
+    if (options->fault == FAULT_TRIAL ? !is_trial : options->fault >= FAULT_LATE && is_trial) {
         prepare_serve_fixed(answer, exchange);
         return;
     }
@@ -85,6 +94,7 @@ static void serve(const struct answer *answer, struct exchange *exchange)
         break;
     case FAULT_BLOCK:
     case FAULT_MUTE:
+    case FAULT_TRIAL:
         while (forever)
             pause();
         break;

@@ -14,6 +14,7 @@
 #include "base/scoreboard.h"
 #include "conf/conf.h"
 #include "master/master.h"
+#include "worker/orphan.h"
 #include "worker/worker.h"
 
 /* How long after its deadline a draining child may take to leave. */
@@ -91,6 +92,7 @@ _Noreturn static void become(struct child *child, int channel)
     const struct listener_set *set =
         is_admin ? &generation->admin_listeners : &generation->listeners;
     unsigned workers = is_admin ? 1 : generation->workers;
+    orphan_fault(atomic_load(&child->master->scoreboard->master.pid));
     log_identify(is_admin ? "admin" : "worker");
     if (generation->log.kind != SINK_OFF)
         log_set_sink(generation->log, generation->log_is_journal);

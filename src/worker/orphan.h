@@ -11,6 +11,12 @@
 #include <sys/types.h>
 
 /*
+ * For tests, in builds with faults: a new process does nothing as long as the file exists that
+ * HAYATE_FAULT_FORK names, and its master lives. Else nothing.
+ */
+void orphan_fault(pid_t master);
+
+/*
  * Asks for the signal. Call it after the last change of user, which would clear it. -1 with errno;
  * ESRCH: the master is dead already.
  */
