@@ -1,7 +1,6 @@
 #include "base/cpus.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
+#include "base/cgroup.h"
 
 #define CPUS_MAX (1 << 20)
 
@@ -19,66 +18,6 @@ struct quota {
     uint64_t quota, period;
     char group[128]; /* cut to fit */
 };
-
-static int read_file(struct buf *out, const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = -1;
-    if (fd == -1)
-        return -1;
-    while (buf_reserve(out, 4096) == 0) {
-        got = read(fd, out->data + out->length, 4096);
-        if (got == -1 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            break;
-        out->length += (size_t)got;
-    }
-    fd_close(&fd);
-    return got == 0 ? 0 : -1;
-}
-
-/* Takes what stands before the next `end` off the front of *rest. */
-static bool next_part(struct slice *rest, char end, struct slice *part)
-{
-    if (rest->length == 0)
-        return false;
-    const char *found = memchr(rest->data, end, rest->length);
-    size_t length = found ? (size_t)(found - rest->data) : rest->length;
-    *part = (struct slice){ rest->data, length };
-    length += found != NULL;
-    *rest = (struct slice){ rest->data + length, rest->length - length };
-    return true;
-}
-
-static bool has_controller(struct slice list, struct slice controller)
-{
-    struct slice member;
-    while (next_part(&list, ',', &member))
-        if (slice_equal(member, controller))
-            return true;
-    return false;
-}
-
-/*
- * Our path in one hierarchy, from /proc/self/cgroup ("4:cpu,cpuacct:/a/b", "0::/a/b"). False: the
- * hierarchy is not there.
- */
-static bool find_group(struct slice groups, bool is_v2, struct slice *path)
-{
-    struct slice line, number, controllers;
-    while (next_part(&groups, '\n', &line)) {
-        if (!next_part(&line, ':', &number) || !next_part(&line, ':', &controllers))
-            continue;
-        bool is_it = is_v2 ? controllers.length == 0 && slice_equal(number, SLICE("0"))
-                           : has_controller(controllers, SLICE("cpu"));
-        if (is_it && line.length > 0 && line.data[0] == '/') {
-            *path = line;
-            return true;
-        }
-    }
-    return false;
-}
 
 static uint64_t quota_cpus(uint64_t quota, uint64_t period)
 {
@@ -105,7 +44,7 @@ static int read_numbers(const char *directory, const char *name, uint64_t number
     int count = 0;
 
     if (buf_printf(&path, "%s/%s", directory, name) == 0 && buf_string(&path) &&
-        read_file(&text, path.data) == 0 && buf_string(&text)) {
+        cgroup_read(&text, path.data) == 0 && buf_string(&text)) {
         const char *at = text.data;
         for (; count < 2; count++) {
             char *end;
@@ -139,41 +78,26 @@ static void read_quota(struct quota *least, const char *directory, bool is_v2, s
         take_quota(least, numbers[0], period[0], group);
 }
 
-/* `path` below `root`, when it lies there: "/a/b" below "/a" is "/b". */
-static struct slice below(struct slice path, struct slice root)
-{
-    if (root.length == 1)
-        root.length = 0;
-    bool is_below = path.length >= root.length && memcmp(path.data, root.data, root.length) == 0 &&
-                    (path.length == root.length || path.data[root.length] == '/');
-    /* In a container the mount may be of our own group, whatever the path is called outside. */
-    if (!is_below || memmem(path.data, path.length, "/..", 3))
-        return (struct slice){ "", 0 };
-    struct slice rest = { path.data + root.length, path.length - root.length };
-    if (rest.length == 1)
-        rest.length = 0;
-    return rest;
-}
-
 /* The quotas of our group and of all its ancestors, as far as they are mounted. */
-static void read_mount(struct quota *least, const char *root, struct slice mount,
-                       struct slice mount_root, struct slice path, bool is_v2)
+static void read_quotas(void *context, const struct cgroup *place)
 {
+    struct quota *least = context;
     struct buf directory = { 0 };
-    struct slice rest = below(path, mount_root);
-    size_t hidden = path.length - rest.length;
+    size_t hidden = place->path.length - place->below.length;
 
-    if (buf_add_string(&directory, root) == -1 || buf_add_slice(&directory, mount) == -1)
+    if (buf_add_string(&directory, place->root) == -1 ||
+        buf_add_slice(&directory, place->mount) == -1)
         goto out;
     size_t top = directory.length;
-    if (buf_add_slice(&directory, rest) == -1)
+    if (buf_add_slice(&directory, place->below) == -1)
         goto out;
     for (;;) {
         size_t depth = directory.length - top;
-        struct slice group = depth > 0 ? (struct slice){ path.data, hidden + depth } : mount_root;
+        struct slice group =
+            depth > 0 ? (struct slice){ place->path.data, hidden + depth } : place->mount_root;
         if (!buf_string(&directory))
             break;
-        read_quota(least, directory.data, is_v2, group);
+        read_quota(least, directory.data, place->is_v2, group);
         if (directory.length == top)
             break;
         do
@@ -182,73 +106,6 @@ static void read_mount(struct quota *least, const char *root, struct slice mount
     }
 out:
     buf_fini(&directory);
-}
-
-/* Undoes the octal escapes of mountinfo ("\040" is a space), in place. */
-static struct slice unescape(char *data, size_t length)
-{
-    size_t to = 0;
-    for (size_t i = 0; i < length; i++, to++) {
-        data[to] = data[i];
-        if (data[i] == '\\' && i + 3 < length) {
-            data[to] =
-                (char)((data[i + 1] - '0') * 64 + (data[i + 2] - '0') * 8 + (data[i + 3] - '0'));
-            i += 3;
-        }
-    }
-    return (struct slice){ data, to };
-}
-
-/*
- * A line of /proc/self/mountinfo: "36 35 98:0 /root /mount options... - type source options".
- * See proc(5).
- */
-static void take_mount(struct quota *least, const char *root, struct slice line,
-                       struct slice groups)
-{
-    struct slice part, mount_root = { 0 }, mount = { 0 }, type, source, path;
-
-    for (int i = 0; i < 5; i++) {
-        if (!next_part(&line, ' ', &part))
-            return;
-        if (i == 3)
-            mount_root = part;
-        mount = part;
-    }
-    do
-        if (!next_part(&line, ' ', &part))
-            return;
-    while (!slice_equal(part, SLICE("-")));
-    if (!next_part(&line, ' ', &type) || !next_part(&line, ' ', &source))
-        return;
-    bool is_v2 = slice_equal(type, SLICE("cgroup2"));
-    bool is_v1 = slice_equal(type, SLICE("cgroup")) && has_controller(line, SLICE("cpu"));
-    if ((!is_v1 && !is_v2) || !find_group(groups, is_v2, &path))
-        return;
-    mount_root = unescape((char *)mount_root.data, mount_root.length);
-    mount = unescape((char *)mount.data, mount.length);
-    read_mount(least, root, mount, mount_root, path, is_v2);
-}
-
-static void find_quota(struct quota *least, const char *root)
-{
-    struct buf path = { 0 }, groups = { 0 }, mounts = { 0 };
-    struct slice line;
-
-    if (buf_printf(&path, "%s/proc/self/cgroup", root) == -1 || !buf_string(&path) ||
-        read_file(&groups, path.data) == -1)
-        goto out;
-    path.length = 0;
-    if (buf_printf(&path, "%s/proc/self/mountinfo", root) == -1 || !buf_string(&path) ||
-        read_file(&mounts, path.data) == -1)
-        goto out;
-    struct slice rest = buf_slice(&mounts);
-    while (next_part(&rest, '\n', &line))
-        take_mount(least, root, line, buf_slice(&groups));
-out:
-    buf_fini(&path);
-    buf_fini(&groups);
-    buf_fini(&mounts);
 }
 
 static unsigned find_affinity(void)
@@ -277,7 +134,7 @@ unsigned cpus_count(const char *root, unsigned affinity, char *why, size_t size)
 
     if (affinity == 0)
         affinity = find_affinity();
-    find_quota(&least, root);
+    cgroup_each(root, "cpu", read_quotas, &least);
     if (least.cpus != 0 && least.cpus < affinity) {
         snprintf(why, size, "%llu by the cgroup quota of %llu/%llu us in %s",
                  (unsigned long long)least.cpus, (unsigned long long)least.quota,
