@@ -1,6 +1,7 @@
 /* Deaths and hangs, of workers and of the master. */
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,9 @@
 #include "support/text.h"
 
 #define SPAN "[0-9]+(\\.[0-9]+)? (ms|s)"
+/* Without one where the test lacks_traces. */
+#define TRACE "(; at( ([A-Za-z0-9._-]+\\+)?0x[0-9a-f]+)+)?"
+
 /* Killed from outside. */
 
 static const struct {
@@ -20,11 +24,11 @@ static const struct {
     const char *line; /* after the name of the worker */
 } kill_rows[] = {
     { SIGKILL, "killed by SIGKILL after " SPAN "; restarting in 0 ms$" },
-    { SIGSEGV, "killed by SIGSEGV(, core dumped)? after " SPAN "; restarting in 0 ms$" },
-    { SIGBUS, "killed by SIGBUS(, core dumped)? after " SPAN "; restarting in 0 ms$" },
-    { SIGFPE, "killed by SIGFPE(, core dumped)? after " SPAN "; restarting in 0 ms$" },
-    { SIGILL, "killed by SIGILL(, core dumped)? after " SPAN "; restarting in 0 ms$" },
-    { SIGABRT, "killed by SIGABRT(, core dumped)? after " SPAN "; restarting in 0 ms$" },
+    { SIGSEGV, "killed by SIGSEGV(, core dumped)? after " SPAN "; restarting in 0 ms" TRACE "$" },
+    { SIGBUS, "killed by SIGBUS(, core dumped)? after " SPAN "; restarting in 0 ms" TRACE "$" },
+    { SIGFPE, "killed by SIGFPE(, core dumped)? after " SPAN "; restarting in 0 ms" TRACE "$" },
+    { SIGILL, "killed by SIGILL(, core dumped)? after " SPAN "; restarting in 0 ms" TRACE "$" },
+    { SIGABRT, "killed by SIGABRT(, core dumped)? after " SPAN "; restarting in 0 ms" TRACE "$" },
     { SIGTERM, ".*exited with status 0 after " SPAN "$" },
 };
 
@@ -132,6 +136,10 @@ static const struct {
     const char *fault, *line;
 } fault_rows[] = {
     { "segv", "killed by SIGSEGV(, core dumped)?" },
+    { "deep", "killed by SIGSEGV(, core dumped)?" },
+    { "overflow", "killed by SIGSEGV(, core dumped)?" },
+    { "wild", "killed by SIGSEGV(, core dumped)?" },
+    { "copy", "killed by SIGSEGV(, core dumped)?" },
     { "abort", "killed by SIGABRT(, core dumped)?" },
     { "exit", "exited with status 3" },
     { "loop", "killed by SIGKILL \\(stuck [^)]*\\)" },
@@ -158,15 +166,151 @@ START_TEST(fault_is_named_and_survived)
     unsigned port = client_port(&client);
     const char *line = server_await(
         &server, 0,
-        text_format("error master\\[%d\\]: worker [12] \\(pid [0-9]+\\) %s after " SPAN
-                    ", answering GET /crash\\?a=%%1b from 127\\.0\\.0\\.1:%u; restarting in 0 ms$",
-                    server.pid, fault_rows[_i].line, port));
+        text_format(
+            "error master\\[%d\\]: worker [12] \\(pid [0-9]+\\) %s after " SPAN
+            ", answering GET /crash\\?a=%%1b from 127\\.0\\.0\\.1:%u; restarting in 0 ms" TRACE "$",
+            server.pid, fault_rows[_i].line, port));
     unsigned worker = (unsigned)atoi(text_extract(line, "worker ([12])"));
     site_await_successor(&server, worker, pids[worker - 1]);
     ck_assert_int_eq(server_worker(&server, 3 - worker), pids[2 - worker]);
     ck_assert_msg(client_read_end(&client) || strstr(client.fault, "reset") != NULL, "%s",
                   client.fault);
     client_close(&client);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* Backtraces. */
+
+static bool lacks_traces(void)
+{
+#if defined ENABLE_SANITIZERS
+    return suite_skip("the sanitizers have handlers of their own");
+#elif !defined __x86_64__ && !defined __aarch64__
+    return suite_skip("no backtraces on this processor");
+#else
+    return suite_has_valgrind() && suite_skip("the program is valgrind's then");
+#endif
+}
+
+static const struct {
+    const char *fault;
+    const char *functions; /* the innermost, one a line */
+} trace_rows[] = {
+    { "deep", "^fault_innermost\nfault_middle\n(fail_in_a_call\n)?serve\n" },
+    { "overflow", "^(fault_overflow\n){32}$" },
+    { "wild", "^0x0\nfault_wild\n(fail_in_a_call\n)?serve\n" },
+    { "copy", "^[^\n]*\nfault_copy\n(fail_in_a_call\n)?serve\n" },
+    { "abort", "^([^\n]*\n){1,5}serve\n" },
+};
+
+/* The functions at an address of the program, inlined ones first, each with its newline; "" where
+ * there is no addr2line. */
+static const char *functions_at(const struct server *server, const char *offset)
+{
+    char line[1024];
+    const char *names = "";
+    const char *command =
+        text_format("exec addr2line -f -i -e \"$(readlink /proc/%d/exe)\" %s 2>/dev/null",
+                    (int)server->pid, offset);
+    FILE *tool = popen(command, "r");
+    ck_assert_ptr_nonnull(tool);
+    /* Each second line is a place in a source. */
+    for (int i = 0; fgets(line, sizeof(line), tool); i++)
+        if (i % 2 == 0)
+            names = text_format("%s%s", names, line);
+    pclose(tool);
+    return names;
+}
+
+/* The same for all frames of a line of the log; those of other files than the program stay as they
+ * are. NULL: no addr2line. */
+static const char *functions_of(const struct server *server, const char *line)
+{
+    const char *names = "", *frame = text_extract(line, "; at (.*)$");
+    ck_assert_msg(frame != NULL, "%s", line);
+    while (*frame) {
+        size_t length = strcspn(frame, " ");
+        const char *name = text_format("%.*s\n", (int)length, frame);
+        if (strncmp(name, "hayate+", 7) == 0)
+            name = functions_at(server, text_copy(frame + 7, length - 7));
+        if (!*name)
+            return NULL;
+        names = text_format("%s%s", names, name);
+        frame += length + strspn(frame + length, " ");
+    }
+    return names;
+}
+
+static void crash(const struct server *server)
+{
+    struct client client;
+    client_open(&client, server->url);
+    client_send_get(&client, "/crash");
+    client_read_end(&client);
+    client_close(&client);
+}
+
+START_TEST(trace_names_the_functions)
+{
+    struct server server;
+
+    if (suite_lacks_faults() || lacks_traces())
+        return;
+    site_start_faulty(&server, text_format(FAULT, trace_rows[_i].fault), "workers = 1\n");
+    crash(&server);
+    const char *line = server_await(&server, 0, "killed by .*; at ");
+    const char *names = functions_of(&server, line);
+    if (names || !suite_skip("no addr2line (package binutils)"))
+        ck_assert_msg(text_matches(names, trace_rows[_i].functions), "%s: %s", line, names);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* Its mappings are not those of the master that was executed since. */
+START_TEST(trace_of_an_older_binary)
+{
+    struct server server;
+    struct client client;
+    struct reply reply;
+
+    if (suite_lacks_faults() || lacks_traces())
+        return;
+    site_start_faulty(&server, text_format(FAULT, "deep"),
+                      "workers = 1\ntimeouts = { drain = \"1h\" }\n");
+    client_open(&client, server.url);
+    client_send_get(&client, "/hello");
+    client_expect(&client, &reply, 200);
+    server_expect(&server, 0, LIST("upgrade"));
+    client_send_get(&client, "/crash");
+    const char *line = server_await(&server, 0, "killed by .*; at ");
+    client_close(&client);
+    const char *names = functions_of(&server, line);
+    if (names)
+        ck_assert_msg(text_matches(names, trace_rows[0].functions), "%s: %s", line, names);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(trace_of_the_admin_child)
+{
+    struct server server;
+
+    if (lacks_traces())
+        return;
+    site_start_faulty(&server, "", SERVER_ADMIN "workers = 1\n");
+    const struct json *children = json_get(server_status(&server), "children");
+    pid_t pid = (pid_t)json_number(json_get(json_at(children, 1), "pid"));
+    ck_assert_int_gt(pid, 0);
+    ck_assert_int_eq(kill(pid, SIGABRT), 0);
+    const char *line =
+        server_await(&server, 0, text_format("admin \\(pid %d\\) killed by SIGABRT.*; at ", pid));
+    ck_assert_msg(text_matches(line, "; at( [^ ]+)+ hayate\\+0x[0-9a-f]+$"), "%s", line);
+    /* Not in what status tells. */
+    const char *last =
+        json_string(json_get(json_get(server_status(&server), "last_crash"), "text"));
+    ck_assert_msg(text_matches(last, "admin .* killed by SIGABRT") && !strstr(last, "; at "), "%s",
+                  last);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
 END_TEST
@@ -304,6 +448,9 @@ int main(void)
     tcase_add_test(tests, repeated_deaths_back_off);
     tcase_add_test(tests, deaths_show_in_the_status);
     tcase_add_loop_test(tests, fault_is_named_and_survived, 0, SUITE_ROWS(fault_rows));
+    tcase_add_loop_test(tests, trace_names_the_functions, 0, SUITE_ROWS(trace_rows));
+    tcase_add_test(tests, trace_of_an_older_binary);
+    tcase_add_test(tests, trace_of_the_admin_child);
     tcase_add_test(tests, hostile_request_is_escaped_in_the_log);
     tcase_add_test(tests, worker_that_fails_its_first_start);
     tcase_add_test(tests, master_killed);

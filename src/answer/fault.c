@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "answer/prepare.h"
@@ -14,6 +15,11 @@
 enum fault {
     FAULT_SEGV,
     FAULT_ABORT,
+    FAULT_DEEP,
+    FAULT_OVERFLOW,
+    FAULT_WILD,
+    FAULT_COPY,
+    FAULT_MEMORY,
     FAULT_LOOP,
     FAULT_BLOCK,
     FAULT_EXIT,
@@ -28,16 +34,11 @@ enum fault {
 #define TRIAL_VARIABLE "HAYATE_TRIAL_FD"
 
 static const char *const faults[] = {
-    [FAULT_SEGV] = "segv",
-    [FAULT_ABORT] = "abort",
-    [FAULT_LOOP] = "loop",
-    [FAULT_BLOCK] = "block",
-    [FAULT_EXIT] = "exit",
-    [FAULT_STOP] = "stop",
-    [FAULT_START] = "start",
-    [FAULT_LATE] = "late",
-    [FAULT_MUTE] = "mute",
-    [FAULT_TRIAL] = "trial",
+    [FAULT_SEGV] = "segv",         [FAULT_ABORT] = "abort", [FAULT_DEEP] = "deep",
+    [FAULT_OVERFLOW] = "overflow", [FAULT_WILD] = "wild",   [FAULT_COPY] = "copy",
+    [FAULT_MEMORY] = "memory",     [FAULT_LOOP] = "loop",   [FAULT_BLOCK] = "block",
+    [FAULT_EXIT] = "exit",         [FAULT_STOP] = "stop",   [FAULT_START] = "start",
+    [FAULT_LATE] = "late",         [FAULT_MUTE] = "mute",   [FAULT_TRIAL] = "trial",
     NULL,
 };
 
@@ -51,7 +52,9 @@ static const struct schema_row rows[] = {
         .type = SCHEMA_CHOICE,
         .choices = faults,
         .offset = offsetof(struct fault_options, fault),
-        .purpose = "for tests: segv, abort, loop, block (in a system call), exit (status 3) or "
+        .purpose = "for tests: segv, abort, deep (a null pointer two calls down), overflow (of the "
+                   "stack), wild (a call to nowhere), copy (a fault in the C library), memory (all "
+                   "there is), loop, block (in a system call), exit (status 3) or "
                    "stop (SIGSTOP) when asked; start: a crash at the worker's own first request; "
                    "late, mute: a crash or a "
                    "hang there, but in the trial of an upgrade; trial: a hang in that alone",
@@ -75,6 +78,79 @@ static int prepare(struct conf_route *route, struct conf_error *error)
     return 0;
 }
 
+/* Their names are what a test asks addr2line for: each must stay a function of its own, and looks at
+ * what it has called, since a compiler makes the last call of a function a jump. */
+#if defined __GNUC__ && !defined __clang__
+#define APART __attribute__((noipa))
+#else
+#define APART __attribute__((noinline))
+#endif
+
+APART static int fault_innermost(volatile int *nowhere)
+{
+    *nowhere = 1;
+    return *nowhere;
+}
+
+APART static int fault_middle(volatile int *nowhere)
+{
+    return fault_innermost(nowhere) + 1;
+}
+
+APART static int fault_overflow(volatile int *depth)
+{
+    volatile char room[512];
+    room[0] = (char)++*depth;
+    return *depth < 0 ? 0 : fault_overflow(depth) + room[0];
+}
+
+APART static int fault_wild(void)
+{
+    int (*volatile nowhere)(void) = NULL;
+    return nowhere() + 1;
+}
+
+APART static int fault_copy(char *volatile nowhere)
+{
+    void *(*volatile copy)(void *, const void *, size_t) = memcpy;
+    static char data[4096];
+    copy(nowhere, data, sizeof data);
+    return *nowhere + 1;
+}
+
+APART static int fault_memory(void)
+{
+    volatile int taken = 0;
+    for (;;) {
+        char *more = malloc(1 << 20);
+        if (!more)
+            pause();
+        else
+            memset(more, ++taken, 1 << 20);
+    }
+    return taken;
+}
+
+/* False: it is none of these. */
+static bool fail_in_a_call(int fault)
+{
+    volatile int depth = 0;
+    switch (fault) {
+    case FAULT_DEEP:
+        return fault_middle(NULL) > 0;
+    case FAULT_OVERFLOW:
+        return fault_overflow(&depth) > 0;
+    case FAULT_WILD:
+        return fault_wild() > 0;
+    case FAULT_COPY:
+        return fault_copy(NULL) > 0;
+    case FAULT_MEMORY:
+        return fault_memory() > 0;
+    default:
+        return false;
+    }
+}
+
 static void serve(const struct answer *answer, struct exchange *exchange)
 {
     const struct fault_options *options = exchange->route->options;
@@ -84,6 +160,8 @@ static void serve(const struct answer *answer, struct exchange *exchange)
         prepare_serve_fixed(answer, exchange);
         return;
     }
+    if (fail_in_a_call(options->fault))
+        return;
     switch (options->fault) {
     case FAULT_SEGV:
         raise(SIGSEGV);

@@ -104,6 +104,11 @@ struct scoreboard_slot *scoreboard_take(struct scoreboard *scoreboard, enum scor
     return NULL;
 }
 
+struct trace *scoreboard_trace(struct scoreboard *scoreboard, const struct scoreboard_slot *slot)
+{
+    return &scoreboard->trace[slot - scoreboard->slot];
+}
+
 /* Both structs are rows of 64-bit counters in the same order. */
 #define COUNTERS (sizeof(struct scoreboard_sums) / sizeof(uint64_t))
 _Static_assert(sizeof(struct scoreboard_sums) == sizeof(struct scoreboard_counters),

@@ -5,7 +5,9 @@
  * has one writer for each field, named below; nobody waits for anybody. Readers treat all of it as
  * hostile: a child that has gone mad may have written anything, so lengths are clamped and states
  * looked up, never trusted as an index. The mapping survives exec (a binary upgrade), hence the
- * version and the fixed sizes. Untouched pages cost nothing.
+ * version and the fixed sizes: an upgrade to a program with another version is refused by its trial.
+ * Untouched pages cost nothing; so the backtraces, which only who crashes writes, are apart from the
+ * slots.
  *
  * Times are CLOCK_MONOTONIC nanoseconds unless a name says otherwise.
  */
@@ -19,9 +21,10 @@
 #include <sys/socket.h>
 
 #include "base/slice.h"
+#include "base/trace.h"
 
 #define SCOREBOARD_MAGIC UINT32_C(0x68617961)
-#define SCOREBOARD_VERSION 1
+#define SCOREBOARD_VERSION 2
 #define SCOREBOARD_SLOTS 4096
 #define SCOREBOARD_HEAD 168 /* bytes kept of a request's head */
 #define SCOREBOARD_TEXT 512
@@ -126,6 +129,7 @@ struct scoreboard {
     _Alignas(64) _Atomic int64_t inside; /* connections, of all workers */
     _Alignas(64) struct scoreboard_master master;
     _Alignas(64) struct scoreboard_slot slot[SCOREBOARD_SLOTS];
+    struct trace trace[SCOREBOARD_SLOTS]; /* of the slot with the same index */
 };
 
 /* Makes one; *fd is its memfd (close-on-exec). NULL with errno. */
@@ -141,6 +145,9 @@ struct scoreboard_slot *scoreboard_take(struct scoreboard *scoreboard, enum scor
 
 /* Adds the slot's counters to the totals and frees it. For the master, after the child has gone. */
 void scoreboard_fold(struct scoreboard *scoreboard, struct scoreboard_slot *slot);
+
+/* Where the child of that slot leaves its backtrace. */
+struct trace *scoreboard_trace(struct scoreboard *scoreboard, const struct scoreboard_slot *slot);
 
 /* A plain copy of counters. */
 struct scoreboard_sums {

@@ -299,6 +299,18 @@ void child_end_text(char *text, size_t size, const struct child *child, int stat
     snprintf(text, size, "%s after %s%s", end, span, work);
 }
 
+void child_trace_text(char *text, size_t size, const struct child *child, int status)
+{
+    char trace[TRACE_TEXT_SIZE] = "";
+    int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    /* Another signal may end a process that is in the middle of writing it. */
+    if (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE ||
+        number == SIGABRT)
+        trace_text(trace, sizeof(trace), scoreboard_trace(child->master->scoreboard, child->slot),
+                   child->pid);
+    snprintf(text, size, "%s%s", trace[0] ? "; at " : "", trace);
+}
+
 void child_free(struct child *child)
 {
     struct master *master = child->master;

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/channel.h"
+#include "base/trace.h"
 #include "worker/heritage.h"
 
 struct generation;
@@ -71,6 +72,11 @@ void child_kill(struct child *child, const char *reason);
  * s, answering GET /crash from 127.0.0.1:53112". `status` as wait(2) gives it.
  */
 void child_end_text(char *text, size_t size, const struct child *child, int status);
+
+/* The backtrace of one that died of a fault: "; at hayate+0x1234 hayate+0x2345", as trace.h has it;
+ * else the empty string. Room: CHILD_TRACE_SIZE. */
+#define CHILD_TRACE_SIZE (TRACE_TEXT_SIZE + 8)
+void child_trace_text(char *text, size_t size, const struct child *child, int status);
 
 /* "worker 1 (pid 101)", "admin (pid 103)". Room: CHILD_NAME_SIZE. */
 #define CHILD_NAME_SIZE 48

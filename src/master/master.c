@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/modules.h"
 #include "base/scoreboard.h"
 #include "base/title.h"
 #include "conf/conf.h"
@@ -128,18 +129,19 @@ void master_child_message(struct child *child)
 /* What is logged of an end, and how loud: leaving when told is no news. */
 static void report_end(const struct child *child, int status, const char *end)
 {
-    char name[CHILD_NAME_SIZE];
+    char name[CHILD_NAME_SIZE], trace[CHILD_TRACE_SIZE];
     bool is_orderly = WIFEXITED(status) && WEXITSTATUS(status) == 0 && child->is_draining;
     enum log_level level = is_orderly ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR;
     const struct member *member = child->member;
     child_name(name, child);
+    child_trace_text(trace, sizeof(trace), child, status);
     if (member && member->roster.state == ROSTER_WAITING)
-        log_write(level, "%s %s; restarting in %" PRId64 " ms", name, end,
-                  member->roster.delay / CLOCK_MILLISECOND);
+        log_write(level, "%s %s; restarting in %" PRId64 " ms%s", name, end,
+                  member->roster.delay / CLOCK_MILLISECOND, trace);
     else if (is_orderly)
         log_info("%s of generation %" PRIu64 " left: %s", name, child->generation->number, end);
     else
-        log_write(level, "%s %s", name, end);
+        log_write(level, "%s %s%s", name, end, trace);
 }
 
 static void reap(struct master *master, struct child *child, int status)
@@ -369,6 +371,7 @@ int master_run(const struct master_options *options)
     if (rehearse_is_asked())
         rehearse(options);
     title_set("hayate: master");
+    modules_list();
     if (adopt_is_asked())
         legacy = adopt_begin(&master);
     if (master.signals == -1 || init_scoreboard(&master) == -1 || init_loop(&master) == -1)

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/scoreboard.h"
 #include "base/title.h"
+#include "base/trace.h"
 #include "conf/conf.h"
 #include "worker/accept.h"
 #include "worker/conns.h"
@@ -474,6 +475,7 @@ static void fini(struct worker *worker)
 void worker_run(const struct heritage *heritage)
 {
     struct worker worker = { .heritage = heritage, .signals = -1 };
+    trace_start(scoreboard_trace(heritage->scoreboard, heritage->mine), __builtin_frame_address(0));
     init(&worker);
     do
         ev_run(worker.loop, 0);
