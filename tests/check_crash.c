@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "support/client.h"
@@ -339,6 +340,88 @@ START_TEST(hostile_request_is_escaped_in_the_log)
 }
 END_TEST
 
+/* Memory. */
+
+/* The group that a server is to be in; v1, where we may make one. */
+static const char *group;
+
+static void enter_group(void)
+{
+    FILE *file = fopen(text_format("%s/cgroup.procs", group), "w");
+    if (file) {
+        fprintf(file, "%d\n", (int)getpid());
+        fclose(file);
+    }
+}
+
+static bool write_limit(const char *name, const char *limit)
+{
+    FILE *file = fopen(text_format("%s/%s", group, name), "w");
+    bool is_written = file && fputs(limit, file) >= 0;
+    return file && fclose(file) == 0 && is_written;
+}
+
+/* True: it is there, with a limit, and without swap that goes around it. */
+static bool make_group(void)
+{
+    const char *own = text_extract(text_read("/proc/self/cgroup", 0, NULL), ":memory:(/[^\n]*)");
+    if (own) {
+        group = text_format("/sys/fs/cgroup/memory%s/hayate-test-%d", strcmp(own, "/") ? own : "",
+                            (int)getpid());
+        if (mkdir(group, 0755) == -1)
+            return false;
+        write_limit("memory.swappiness", "0");
+        return write_limit("memory.limit_in_bytes", "48M");
+    }
+    own = text_extract(text_read("/proc/self/cgroup", 0, NULL), "0::(/[^\n]*)");
+    group = text_format("/sys/fs/cgroup%s/hayate-test-%d", own && strcmp(own, "/") ? own : "",
+                        (int)getpid());
+    if (mkdir(group, 0755) == -1)
+        return false;
+    write_limit("memory.swap.max", "0");
+    return write_limit("memory.max", "48M");
+}
+
+START_TEST(killed_for_memory)
+{
+    struct server server;
+
+    if (suite_lacks_faults() || suite_lacks_root() ||
+        (suite_has_valgrind() && suite_skip("valgrind takes more memory than there is")))
+        return;
+#if defined ENABLE_SANITIZERS
+    if (suite_skip("the sanitizers take more memory than there is"))
+        return;
+#endif
+    bool is_there = make_group();
+    if (!is_there) {
+        rmdir(group);
+        suite_skip("no cgroup of ours with a limit of memory to be had");
+        return;
+    }
+    server_start(&server,
+                 &(struct server_options){ .config = SERVER_BASE
+                                           "workers = 1\ntimeouts = { watchdog = 0 }\n"
+                                           "routes = ( { path = \"/hello\" text = \"Hello\" }, { "
+                                           "path = \"/crash\" fault = \"memory\" } )\n",
+                                           .prepare = enter_group });
+    pid_t pid = server_kill_worker(&server, 1, SIGKILL);
+    server_await(&server, 0, text_format("pid %d\\) killed by SIGKILL after", pid));
+    pid = server_await_worker(&server, 1, pid);
+    crash(&server);
+    const char *line =
+        server_await(&server, 0, text_format("worker 1 \\(pid %d\\) killed by SIGKILL ", pid));
+    server_await_worker(&server, 1, pid);
+    int status = server_stop(&server, SIGTERM);
+    WAIT_FOR(rmdir(group) == 0);
+    ck_assert_msg(text_matches(line,
+                               "\\(by the kernel, out of memory: oom_kill of the cgroup rose to "
+                               "1\\) after " SPAN ", answering GET /crash from "),
+                  "%s", line);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 START_TEST(worker_that_fails_its_first_start)
 {
     struct server server;
@@ -452,6 +535,7 @@ int main(void)
     tcase_add_test(tests, trace_of_an_older_binary);
     tcase_add_test(tests, trace_of_the_admin_child);
     tcase_add_test(tests, hostile_request_is_escaped_in_the_log);
+    tcase_add_test(tests, killed_for_memory);
     tcase_add_test(tests, worker_that_fails_its_first_start);
     tcase_add_test(tests, master_killed);
     tcase_add_loop_test(tests, master_killed_while_a_worker_is_stuck, 0, 2);

@@ -34,12 +34,14 @@ enum fault {
 #define TRIAL_VARIABLE "HAYATE_TRIAL_FD"
 
 static const char *const faults[] = {
-    [FAULT_SEGV] = "segv",         [FAULT_ABORT] = "abort", [FAULT_DEEP] = "deep",
-    [FAULT_OVERFLOW] = "overflow", [FAULT_WILD] = "wild",   [FAULT_COPY] = "copy",
-    [FAULT_MEMORY] = "memory",     [FAULT_LOOP] = "loop",   [FAULT_BLOCK] = "block",
-    [FAULT_EXIT] = "exit",         [FAULT_STOP] = "stop",   [FAULT_START] = "start",
-    [FAULT_LATE] = "late",         [FAULT_MUTE] = "mute",   [FAULT_TRIAL] = "trial",
-    NULL,
+    [FAULT_SEGV] = "segv",     [FAULT_ABORT] = "abort",
+    [FAULT_DEEP] = "deep",     [FAULT_OVERFLOW] = "overflow",
+    [FAULT_WILD] = "wild",     [FAULT_COPY] = "copy",
+    [FAULT_MEMORY] = "memory", [FAULT_LOOP] = "loop",
+    [FAULT_BLOCK] = "block",   [FAULT_EXIT] = "exit",
+    [FAULT_STOP] = "stop",     [FAULT_START] = "start",
+    [FAULT_LATE] = "late",     [FAULT_MUTE] = "mute",
+    [FAULT_TRIAL] = "trial",   NULL,
 };
 
 struct fault_options {

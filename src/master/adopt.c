@@ -399,6 +399,7 @@ void adopt_end(struct master *master, struct legacy *legacy)
     watchdog_renew(master);
     master_reap(master); /* who has ended meanwhile */
     master_update(master);
+    oom_begin(&master->oom);
     upgrade_take_over(master, legacy);
     free(legacy);
 }

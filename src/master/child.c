@@ -255,9 +255,13 @@ void child_kill(struct child *child, const char *reason)
 
 static void describe_status(char *text, size_t size, const struct child *child, int status)
 {
+    char memory[OOM_TEXT_SIZE];
     const char *reason = child->kill_reason  ? child->kill_reason
                          : child->failure[0] ? child->failure
                                              : NULL;
+    if (!reason && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL &&
+        oom_explain(&child->master->oom, clock_monotonic(), memory)[0])
+        reason = memory;
     const char *left = reason ? " (" : "", *right = reason ? ")" : "";
     if (WIFSIGNALED(status)) {
         const char *name = sigabbrev_np(WTERMSIG(status));

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "master/generation.h"
+#include "master/oom.h"
 #include "master/totals.h"
 #include "master/upgrade.h"
 #include "master/watchdog.h"
@@ -53,6 +54,7 @@ struct master {
     struct control *control;
     struct watch *watch;
     struct watchdog watchdog;
+    struct oom oom;
     struct generation *current;  /* serves; NULL before the first commit */
     struct generation *next;     /* is being prepared */
     struct generation *draining; /* list of those that end */

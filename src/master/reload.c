@@ -321,4 +321,5 @@ void master_generation_ready(struct master *master, struct generation *generatio
         reload_child_closed(master);
     else
         end_round(master, EXIT_SUCCESS, "");
+    oom_begin(&master->oom); /* the start is over, and has been told */
 }
