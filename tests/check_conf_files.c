@@ -559,17 +559,21 @@ START_TEST(from_a_record)
     static const char *const overrides[] = { "workers=7", NULL };
     struct conf_error error;
 
-    write_file("hayate.conf", "include = [ \"d/*.conf\", \"one.conf\" ]\n" ROUTE("/main"));
+    write_file("hayate.conf", "include = [ \"d/*.conf\", \"one.conf\" ]\n"
+                              "log = \"log/a\"  access_log = \"log/b\"\n" ROUTE("/main"));
     write_file("d/b.conf", ROUTE("/b"));
     write_file("d/a.conf", ROUTE("/a"));
     write_file("one.conf", ROUTE("/one"));
+    write_file("log/", "");
     struct conf *first = load("hayate.conf", overrides, &error);
     ck_assert_msg(first != NULL, "%s", error.text);
     unlink(scratch_path("d/b.conf"));
     write_file("d/c.conf", ROUTE("/c"));
     write_file("hayate.conf", "wrokers = 1\n");
+    ck_assert_int_eq(rmdir(scratch_path("log")), 0);
     const struct conf_request request = { "hayate.conf", overrides, kinds_table() };
-    struct conf *second = conf_load_recorded(&request, &first->files, &error);
+    const struct conf_record record = { &first->files, first->uid, first->gid };
+    struct conf *second = conf_load_recorded(&request, &record, &error);
     ck_assert_msg(second != NULL, "%s", error.text);
     ck_assert_str_eq(summary(first), "7 /main /a /b /one");
     ck_assert_str_eq(summary(second), summary(first));

@@ -161,12 +161,21 @@ struct conf_request {
  */
 struct conf *conf_load(const struct conf_request *request, struct conf_error *error);
 
+/* What an earlier load of the same request has found outside: the files, and the workers' account
+ * (of a master that is root). */
+struct conf_record {
+    const struct files *files;
+    uid_t uid;
+    gid_t gid;
+};
+
 /*
- * The same, but reads nothing from the disk: `recorded` is what an earlier load of this request has
- * read. For a process that takes over from another; borrowed for the call.
+ * The same, but all that is not in the request or the environment is that of the record, which is
+ * borrowed for the call, and the places of logs are not judged: what is being served loads again,
+ * whatever has become of the disk. For a process that takes over from another.
  */
-struct conf *conf_load_recorded(const struct conf_request *request, const struct files *recorded,
-                                struct conf_error *error);
+struct conf *conf_load_recorded(const struct conf_request *request,
+                                const struct conf_record *record, struct conf_error *error);
 
 /* The same; when it fails, *tried is what it had read by then: the caller's, else empty. */
 struct conf *conf_load_tried(const struct conf_request *request, struct conf_error *error,

@@ -169,10 +169,10 @@ struct conf *conf_load(const struct conf_request *request, struct conf_error *er
     return conf_load_tried(request, error, NULL);
 }
 
-struct conf *conf_load_recorded(const struct conf_request *request, const struct files *recorded,
-                                struct conf_error *error)
+struct conf *conf_load_recorded(const struct conf_request *request,
+                                const struct conf_record *record, struct conf_error *error)
 {
-    struct load load = { .request = request, .recorded = recorded, .error = error };
+    struct load load = { .request = request, .record = record, .error = error };
     return load_request(&load, NULL);
 }
 

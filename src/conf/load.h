@@ -47,7 +47,7 @@ struct load_slot {
 
 struct load {
     const struct conf_request *request;
-    const struct files *recorded; /* the files are these, not those of the disk */
+    const struct conf_record *record; /* of an earlier load, instead of the disk; NULL: none */
     struct conf *conf;
     struct conf_internal *internal; /* conf->internal */
     struct conf_error *error;

@@ -122,7 +122,7 @@ int load_sink(struct load *load, const struct schema_row *row, struct load_slot 
         goto out;
     }
     sink->path = load_document_path(load, row, slot, text);
-    const char *fault = sink->path ? sink_fault(sink->path, room) : NULL;
+    const char *fault = sink->path && !load->record ? sink_fault(sink->path, room) : NULL;
     if (fault)
         result = load_refuse_value(load, row, slot, "%s %s", sink->path, fault);
     else if (!sink->path)

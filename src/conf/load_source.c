@@ -40,13 +40,14 @@ int load_file_bytes(struct load *load, const char *name, struct slice bytes)
 static int read_source(const struct load *load, struct buf *out, const char *path,
                        char fault[SOURCE_FAULT_SIZE])
 {
-    if (!load->recorded)
+    if (!load->record)
         return source_read(out, path, fault);
+    const struct files *files = load->record->files;
     char *absolute = source_absolute(path);
     errno = absolute ? ENOENT : errno;
     int result = -1;
-    for (size_t i = 0; absolute && result == -1 && i < load->recorded->nsources; i++) {
-        const struct files_source *source = &load->recorded->sources[i];
+    for (size_t i = 0; absolute && result == -1 && i < files->nsources; i++) {
+        const struct files_source *source = &files->sources[i];
         if (strcmp(source->path, absolute) == 0)
             result = buf_add(out, source->bytes, source->length);
     }
@@ -198,9 +199,10 @@ static char *make_pattern(struct load *load, const struct schema_row *row, struc
 static int load_recorded_matches(struct load *load, const struct schema_row *row,
                                  struct load_slot slot, const char *pattern, bool is_relative)
 {
+    const struct files *files = load->record->files;
     int result = 0;
-    for (size_t i = 0; i < load->recorded->nsources && result == 0; i++) {
-        const char *path = load->recorded->sources[i].path;
+    for (size_t i = 0; i < files->nsources && result == 0; i++) {
+        const char *path = files->sources[i].path;
         if (fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD) == 0)
             result = load_fragment(load, row, slot, path, is_relative);
     }
@@ -225,7 +227,7 @@ static int load_pattern(struct load *load, const struct schema_row *row, struct 
         return -1;
     if (files_add_pattern(&load->conf->files, pattern) == -1)
         return load_no_memory(load);
-    if (load->recorded)
+    if (load->record)
         return load_recorded_matches(load, row, slot, pattern, name[0] != '/');
     struct source_matches matches = { 0 };
     if (source_match(&matches, pattern) == -1)

@@ -83,6 +83,17 @@ static int resolve(struct load *load, const struct schema_row *row, struct load_
     return 0;
 }
 
+/* The workers go on as who they are, whatever has become of the account. */
+static struct account recorded(const struct load *load, struct load_slot slot,
+                               const struct account *now)
+{
+    const struct conf_record *record = load->record;
+    bool is_default = slot.document->origin == LOAD_DEFAULTS;
+    if (!now->is_found && is_default && record->uid == NOBODY)
+        return *now; /* nor was it there then */
+    return (struct account){ true, record->uid, record->gid };
+}
+
 /* Not root: nobody's account can be taken on, so the key counts for nothing. */
 static int ignore(struct load *load, const char *name, const struct account *account)
 {
@@ -131,6 +142,8 @@ int load_user(struct load *load, const struct schema_row *row, struct load_slot 
     int result = load_name(load, row, slot, &name);
     if (result == 0)
         result = resolve(load, row, slot, name, &account);
+    if (result == 0 && load->record && is_root)
+        account = recorded(load, slot, &account);
     if (result == 0)
         result = is_root ? take(load, row, slot, &name, &account) : ignore(load, name, &account);
     free(name);

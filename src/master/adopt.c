@@ -47,11 +47,16 @@ static const char *text_of(const struct adoption *adoption, uint32_t offset)
     return legacy_text(adoption->legacy, offset);
 }
 
+_Noreturn void adopt_give_up(const struct master *master, const struct legacy *legacy,
+                             const char *reason)
+{
+    upgrade_return(master, legacy, reason);
+    log_fatal(EXIT_FAILURE, "cannot take over from the old binary, nor go back to it: %s", reason);
+}
+
 _Noreturn static void give_up(const struct adoption *adoption)
 {
-    upgrade_return(adoption->master, adoption->legacy, adoption->reason);
-    log_fatal(EXIT_FAILURE, "cannot take over from the old binary, nor go back to it: %s",
-              adoption->reason);
+    adopt_give_up(adoption->master, adoption->legacy, adoption->reason);
 }
 
 bool adopt_is_asked(void)
@@ -118,7 +123,8 @@ struct conf *adopt_conf(const struct master_options *options, const struct legac
             .length = record->length,
         };
     }
-    struct conf *conf = conf_load_recorded(&request, &files, error);
+    const struct conf_record record = { &files, from->uid, from->gid };
+    struct conf *conf = conf_load_recorded(&request, &record, error);
     free(files.sources);
     return conf;
 }

@@ -24,6 +24,10 @@ bool adopt_is_asked(void);
 /* The part before the loop is made: scoreboard, watchdog, log. Malloced. */
 struct legacy *adopt_begin(struct master *master);
 
+/* What comes between could not be had: back to the old binary with the reason, or the end. */
+_Noreturn void adopt_give_up(const struct master *master, const struct legacy *legacy,
+                             const char *reason);
+
 /* The rest, when all of the master is there; the proof begins. Frees the legacy. */
 void adopt_end(struct master *master, struct legacy *legacy);
 

@@ -72,6 +72,8 @@ static void add_generation(struct writer *writer, const struct generation *gener
         .access_fd = generation->access.fd,
         .source = count_elements(writer, LEGACY_SOURCES),
         .nsources = (uint32_t)files->nsources,
+        .uid = generation->conf->uid,
+        .gid = generation->conf->gid,
     };
     for (size_t i = 0; i < files->nsources; i++) {
         const struct files_source *source = &files->sources[i];

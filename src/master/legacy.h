@@ -41,6 +41,7 @@ struct legacy_generation {
     int32_t tally_fd;
     int32_t access_fd;         /* -1: none */
     uint32_t source, nsources; /* in the list of sources */
+    uint32_t uid, gid;         /* of its workers, of a master that is root */
     uint32_t reserved;
 };
 
@@ -160,7 +161,7 @@ struct legacy {
     uint64_t latency_sum;
 };
 
-_Static_assert(sizeof(struct legacy_generation) == 40 && sizeof(struct legacy_source) == 16 &&
+_Static_assert(sizeof(struct legacy_generation) == 48 && sizeof(struct legacy_source) == 16 &&
                    sizeof(struct legacy_socket) == 40 && sizeof(struct legacy_child) == 64 &&
                    sizeof(struct legacy_keeper) == 8 && sizeof(struct legacy_total) == 56 &&
                    sizeof(struct legacy_client) == 24,

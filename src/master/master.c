@@ -361,6 +361,14 @@ static void open_first_log(void)
         log_set_sink(sink, log_is_journal(2));
 }
 
+_Noreturn static void give_up(const struct master *master, const struct legacy *legacy,
+                              const char *reason)
+{
+    if (legacy)
+        adopt_give_up(master, legacy, reason);
+    log_fatal(EXIT_FAILURE, "cannot start: %s", reason);
+}
+
 int master_run(const struct master_options *options)
 {
     struct master master = { .options = options, .scoreboard_fd = -1, .watchdog.fd = -1 };
@@ -375,14 +383,14 @@ int master_run(const struct master_options *options)
     if (adopt_is_asked())
         legacy = adopt_begin(&master);
     if (master.signals == -1 || init_scoreboard(&master) == -1 || init_loop(&master) == -1)
-        log_fatal(EXIT_FAILURE, "cannot start: %s", strerror(errno));
+        give_up(&master, legacy, strerror(errno));
     master.notify = notify_new();
     master.control = control_new(&master);
     master.watch = watch_new(&master);
     logs_init(&master);
     reload_init(&master);
     if (!master.control || !master.watch)
-        log_fatal(EXIT_FAILURE, "cannot start: out of memory");
+        give_up(&master, legacy, "out of memory");
     upgrade_init(&master);
     bool is_up = true;
     if (legacy)
