@@ -439,6 +439,36 @@ START_TEST(failing_trial_changes_nothing)
 }
 END_TEST
 
+/* A trial that ends in the worker's part of it, which gives no exit status. */
+START_TEST(wrong_answer_in_the_trial)
+{
+    struct server server;
+
+    if (suite_lacks_faults())
+        return;
+    start(&server, SERVER_BASE "workers = 1\n");
+    server_rewrite(&server, SERVER_BASE "routes = ( { path = \"/hello\" fault = \"wrong\" } )\n");
+    const char *answer = upgrade(&server, 1);
+    ck_assert_msg(text_matches(answer, "its own first request got the wrong status"), "%s", answer);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* What is being served can be taken over, whatever has become of the places it names. */
+START_TEST(folder_of_the_log_has_gone)
+{
+    struct server server;
+
+    ck_assert_int_eq(mkdir(scratch_path("logs"), 0755), 0);
+    start(&server, SERVER_BASE "workers = 1\naccess_log = \"logs/access\"\n");
+    ck_assert_int_eq(rename(scratch_path("logs"), scratch_path("moved")), 0);
+    ck_assert(text_matches(upgrade(&server, 78), "logs/access cannot be created"));
+    server_rewrite(&server, SERVER_BASE "workers = 1\n");
+    ck_assert(text_matches(upgrade(&server, 0), "access_log .* -> off"));
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
 /* Going back, after the exec. */
 
 #define NO_FOLDER                                                                \
@@ -542,6 +572,21 @@ START_TEST(gives_back)
     server_reload(&server);
     ck_assert_uint_eq(server_generation(&server), 2);
     await_processes(&server, 3);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* It sees what changes from then on. */
+START_TEST(goes_back_to_watching)
+{
+    struct server server;
+
+    start(&server, SERVER_BASE "workers = 1\nwatch = true\n");
+    server_rewrite(&server, NO_FOLDER);
+    upgrade(&server, 1);
+    ck_assert(json_get(server_status(&server), "watching")->type == JSON_TRUE);
+    server_rewrite(&server, SERVER_BASE "workers = 2\nwatch = true\n");
+    server_await(&server, 0, "reloaded in .*: generation .* serves; changed: workers 1 -> 2");
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
 END_TEST
@@ -654,6 +699,34 @@ START_TEST(reload_after_a_failing_trial)
 }
 END_TEST
 
+/* Reloads that follow one another do not put an upgrade off: it comes after the one that ran. */
+START_TEST(upgrade_comes_before_the_next_reload)
+{
+    struct server server;
+
+    if (suite_lacks_faults())
+        return;
+    start(&server, SERVER_BASE "workers = 1\n");
+    int clients[3];
+    for (int i = 0; i < 3; i++)
+        clients[i] = server_connect_control(&server);
+    server_rewrite(&server, SERVER_BASE "routes = ( { path = \"/hello\" fault = \"mute\" } )\n");
+    ask(clients[0], "reload\n"); /* takes its time */
+    server_await(&server, 0, "worker 1 .*started, generation 2");
+    server_rewrite(&server, SERVER_BASE "workers = 1\n");
+    size_t mark = server_mark(&server);
+    ask(clients[1], "reload\n");
+    server_await(&server, mark, "control: reloading");
+    ask(clients[2], "upgrade\n");
+    ck_assert(text_matches(read_answer(clients[0]), "^1\nreload failed"));
+    const char *answer = read_answer(clients[2]);
+    ck_assert_msg(text_matches(answer, "^0\nupgraded .*generation 3"), "%s", answer);
+    answer = read_answer(clients[1]);
+    ck_assert_msg(text_matches(answer, "^0\ngeneration 4 serves"), "%s", answer);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
 START_TEST(stop_ends_a_trial)
 {
     struct server server;
@@ -719,12 +792,16 @@ int main(void)
     tcase_add_test(tests, nothing_leaks);
     tcase_add_loop_test(tests, under_load_no_request_fails, 0, SUITE_ROWS(load_rows));
     tcase_add_loop_test(tests, failing_trial_changes_nothing, 0, SUITE_ROWS(trial_rows));
+    tcase_add_test(tests, wrong_answer_in_the_trial);
+    tcase_add_test(tests, folder_of_the_log_has_gone);
     tcase_add_loop_test(tests, goes_back, 0, SUITE_ROWS(back_rows));
     tcase_add_test(tests, gives_back);
+    tcase_add_test(tests, goes_back_to_watching);
     tcase_add_test(tests, going_back_under_load);
     tcase_add_test(tests, control_clients_survive);
     tcase_add_loop_test(tests, two_at_once, 0, SUITE_ROWS(pair_rows));
     tcase_add_test(tests, reload_after_a_failing_trial);
+    tcase_add_test(tests, upgrade_comes_before_the_next_reload);
     tcase_add_test(tests, stop_ends_a_trial);
     tcase_add_loop_test(tests, stop_beside_an_upgrade, 0, 3);
     tcase_add_test(tests, legacy_of_nobody);

@@ -28,20 +28,30 @@ enum fault {
     FAULT_LATE,
     FAULT_MUTE,
     FAULT_TRIAL,
+    FAULT_WRONG,
 };
 
 /* What a trial of a binary upgrade has in its environment (master/legacy.h). */
 #define TRIAL_VARIABLE "HAYATE_TRIAL_FD"
 
 static const char *const faults[] = {
-    [FAULT_SEGV] = "segv",     [FAULT_ABORT] = "abort",
-    [FAULT_DEEP] = "deep",     [FAULT_OVERFLOW] = "overflow",
-    [FAULT_WILD] = "wild",     [FAULT_COPY] = "copy",
-    [FAULT_MEMORY] = "memory", [FAULT_LOOP] = "loop",
-    [FAULT_BLOCK] = "block",   [FAULT_EXIT] = "exit",
-    [FAULT_STOP] = "stop",     [FAULT_START] = "start",
-    [FAULT_LATE] = "late",     [FAULT_MUTE] = "mute",
-    [FAULT_TRIAL] = "trial",   NULL,
+    [FAULT_SEGV] = "segv",
+    [FAULT_ABORT] = "abort",
+    [FAULT_DEEP] = "deep",
+    [FAULT_OVERFLOW] = "overflow",
+    [FAULT_WILD] = "wild",
+    [FAULT_COPY] = "copy",
+    [FAULT_MEMORY] = "memory",
+    [FAULT_LOOP] = "loop",
+    [FAULT_BLOCK] = "block",
+    [FAULT_EXIT] = "exit",
+    [FAULT_STOP] = "stop",
+    [FAULT_START] = "start",
+    [FAULT_LATE] = "late",
+    [FAULT_MUTE] = "mute",
+    [FAULT_TRIAL] = "trial",
+    [FAULT_WRONG] = "wrong",
+    NULL,
 };
 
 struct fault_options {
@@ -54,12 +64,13 @@ static const struct schema_row rows[] = {
         .type = SCHEMA_CHOICE,
         .choices = faults,
         .offset = offsetof(struct fault_options, fault),
-        .purpose = "for tests: segv, abort, deep (a null pointer two calls down), overflow (of the "
-                   "stack), wild (a call to nowhere), copy (a fault in the C library), memory (all "
-                   "there is), loop, block (in a system call), exit (status 3) or "
-                   "stop (SIGSTOP) when asked; start: a crash at the worker's own first request; "
-                   "late, mute: a crash or a "
-                   "hang there, but in the trial of an upgrade; trial: a hang in that alone",
+        .purpose =
+            "for tests: segv, abort, deep (a null pointer two calls down), overflow (of the "
+            "stack), wild (a call to nowhere), copy (a fault in the C library), memory (all "
+            "there is), loop, block (in a system call), exit (status 3) or "
+            "stop (SIGSTOP) when asked; start: a crash at the worker's own first request; "
+            "late, mute: a crash or a hang there, but in the trial of an upgrade; trial: a hang "
+            "in that alone; wrong: an answer there that is not the right one",
     },
 };
 
@@ -77,6 +88,8 @@ static int prepare(struct conf_route *route, struct conf_error *error)
         return -1;
     struct answer *answer = route->answer;
     answer->is_harmless = options->fault >= FAULT_START;
+    if (options->fault == FAULT_WRONG)
+        answer->fixed.status = 299; /* what its trial then expects */
     return 0;
 }
 
@@ -158,7 +171,8 @@ static void serve(const struct answer *answer, struct exchange *exchange)
     const struct fault_options *options = exchange->route->options;
     volatile int forever = 1;
     bool is_trial = getenv(TRIAL_VARIABLE) != NULL;
-    if (options->fault == FAULT_TRIAL ? !is_trial : options->fault >= FAULT_LATE && is_trial) {
+    if (options->fault == FAULT_WRONG ||
+        (options->fault == FAULT_TRIAL ? !is_trial : options->fault >= FAULT_LATE && is_trial)) {
         prepare_serve_fixed(answer, exchange);
         return;
     }

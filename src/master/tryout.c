@@ -35,7 +35,9 @@ static void hear(struct master *master)
         while (message.nfds > 0)
             close(message.fds[--message.nfds]);
         if (message.kind == CHANNEL_FAILED) {
-            tryout->status = (int)(message.argument & 0xff);
+            /* A worker's part of a trial gives none. */
+            tryout->status =
+                message.argument & 0xff ? (int)(message.argument & 0xff) : EXIT_FAILURE;
             snprintf(tryout->failure, sizeof(tryout->failure), "%s", message.text);
         }
         tryout->has_answered |= message.kind == CHANNEL_READY;

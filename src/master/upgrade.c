@@ -20,6 +20,7 @@
 #include "master/master.h"
 #include "master/notify.h"
 #include "master/reload.h"
+#include "master/watch.h"
 
 /* The kernel says so of a file that was replaced since its exec. */
 #define DELETED " (deleted)"
@@ -88,7 +89,7 @@ static void note_outcome(struct upgrade *upgrade, bool has_failed, const char *t
 /* The end of one that failed, in the binary that goes on. The service manager hears first. */
 static void fail(struct master *master, int status, const char *reason)
 {
-    char line[SCOREBOARD_TEXT + 64], answer[CHANNEL_TEXT + 128];
+    char line[SCOREBOARD_TEXT + 64], answer[CHANNEL_TEXT + 256];
     struct upgrade *upgrade = &master->upgrade;
     release(master);
     note_outcome(upgrade, true, reason);
@@ -220,6 +221,7 @@ void upgrade_take_over(struct master *master, const struct legacy *legacy)
         close(legacy->new_binary_fd);
     upgrade->old_binary = legacy->old_binary_fd;
     if (legacy->flags & LEGACY_FAILED) {
+        watch_follow(master->watch);
         fail(master, (int)legacy->status, legacy_text(legacy, legacy->reason));
         return;
     }
@@ -252,7 +254,7 @@ void upgrade_finish(struct master *master)
     control_answer(master->control, CONTROL_UPGRADE, UINT64_MAX, EXIT_SUCCESS, answer);
 }
 
-/* Children of the generation that failed. They never accepted a connection. */
+/* Children of the generation that failed. They never accepted a connection, and were told to leave. */
 static bool has_newcomer(const struct master *master)
 {
     for (const struct child *child = master->children; child; child = child->next)
@@ -269,12 +271,15 @@ static void execute_old(struct master *master)
     master_sweep(master);
     int fd = bequeath(master, &failure, &legacy);
     execute(master, upgrade->old_binary, fd, legacy);
-    int reason = errno;
+    int error = errno;
+    char reason[CHANNEL_TEXT + 128];
     free(legacy);
     /* Then we are what there is, and can go on with its workers as well as it could. */
-    log_error("cannot go back to the old binary: %s", strerror(reason));
+    snprintf(reason, sizeof(reason), "%s; and it cannot go back to the old binary: %s",
+             failure.reason, strerror(error));
     master->reload.running = 0;
-    fail(master, upgrade->status, failure.reason);
+    watch_follow(master->watch);
+    fail(master, upgrade->status, reason);
 }
 
 void upgrade_go_back(struct master *master, int status, const char *reason)
@@ -283,9 +288,6 @@ void upgrade_go_back(struct master *master, int status, const char *reason)
     upgrade->state = UPGRADE_LOST;
     upgrade->status = status;
     snprintf(upgrade->failure, sizeof(upgrade->failure), "%s", reason);
-    for (struct child *child = master->children; child; child = child->next)
-        if (child->generation->number > master->current->number)
-            child_kill(child, "the upgrade failed");
     upgrade_child_gone(master);
 }
 

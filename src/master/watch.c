@@ -16,11 +16,14 @@
 
 #define QUIET CLOCK_SECOND
 #define QUIET_AT_MOST (10 * CLOCK_SECOND)
+/* Paths are followed anew no more often, in seconds: with thousands of fragments that is work. */
+#define FOLLOW_PAUSE .1
 
 struct watch {
     struct master *master;
     struct trail trail;
     ev_io readable;
+    ev_timer stale;     /* runs from when paths may lead elsewhere, until they are followed anew */
     ev_timer quiet;     /* runs from the first event on, until nothing has happened for a while */
     int64_t first;      /* when that was, monotonic; 0: nothing has happened */
     struct files tried; /* that a load has read, and that do not serve */
@@ -31,6 +34,7 @@ void watch_stop(struct watch *watch)
     struct ev_loop *loop = watch->master->loop;
     ev_io_stop(loop, &watch->readable);
     ev_timer_stop(loop, &watch->quiet);
+    ev_timer_stop(loop, &watch->stale);
     watch->first = 0;
     trail_close(&watch->trail);
     files_fini(&watch->tried);
@@ -61,6 +65,7 @@ static bool arm(struct watch *watch)
 {
     const struct conf *conf = watch->master->current->conf;
     struct trail *trail = &watch->trail;
+    ev_timer_stop(watch->master->loop, &watch->stale);
     trail_begin(trail);
     if ((!conf->file && trail_follow_path(trail, conf_default_file()) == -1) ||
         follow_files(trail, &conf->files) == -1 || follow_files(trail, &watch->tried) == -1) {
@@ -86,14 +91,25 @@ static void wait_for_quiet(struct watch *watch)
     ev_timer_start(loop, &watch->quiet);
 }
 
+static void on_stale(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    struct watch *watch = timer->data;
+    if (arm(watch))
+        wait_for_quiet(watch); /* what happened there meanwhile was no event */
+}
+
 /* True when something has happened: the wait has begun again. */
 static bool take_events(struct watch *watch)
 {
     enum trail_change change = trail_read(&watch->trail);
     if (change != TRAIL_NOTHING)
         wait_for_quiet(watch);
-    if (change == TRAIL_MOVED)
-        arm(watch);
+    if (change == TRAIL_MOVED && !ev_is_active(&watch->stale)) {
+        ev_timer_set(&watch->stale, FOLLOW_PAUSE, 0.);
+        ev_timer_start(watch->master->loop, &watch->stale);
+    }
     return change != TRAIL_NOTHING;
 }
 
@@ -151,7 +167,7 @@ static void compare(struct watch *watch)
 }
 
 /* A loop that was held up may find the wait over and events at once: it is not over then. And a
- * reload that runs may have read what was there before: it is waited for. */
+ * reload or an upgrade that runs may have read what was there before: it is waited for. */
 static void on_quiet(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)loop;
@@ -160,7 +176,7 @@ static void on_quiet(struct ev_loop *loop, ev_timer *timer, int events)
     if (clock_monotonic() < watch->first + QUIET_AT_MOST && take_events(watch))
         return;
     watch->first = 0;
-    if (watch->master->reload.running != 0)
+    if (watch->master->reload.running != 0 || upgrade_is_running(watch->master))
         wait_for_quiet(watch);
     else if (arm(watch))
         compare(watch);
@@ -209,7 +225,8 @@ struct watch *watch_new(struct master *master)
     watch->trail = TRAIL_INIT;
     ev_init(&watch->readable, on_readable);
     ev_init(&watch->quiet, on_quiet);
-    watch->readable.data = watch->quiet.data = watch;
+    ev_init(&watch->stale, on_stale);
+    watch->readable.data = watch->quiet.data = watch->stale.data = watch;
     return watch;
 }
 
