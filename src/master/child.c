@@ -19,6 +19,8 @@
 
 /* How long after its deadline a draining child may take to leave. */
 #define DRAIN_GRACE CLOCK_SECOND
+/* A timer that comes later than so many seconds tells of a standstill. */
+#define STANDSTILL .1
 
 const char *child_name(char *text, const struct child *child)
 {
@@ -136,11 +138,16 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
     master_child_message(io->data);
 }
 
+/* When the master stood still, in a frozen container for one, so did the child: it gets the grace
+ * once more, to do by itself what its own deadlines tell it. */
 static void on_overdue(struct ev_loop *loop, ev_timer *timer, int events)
 {
-    (void)loop;
     (void)events;
     struct child *child = timer->data;
+    if (ev_timer_remaining(loop, timer) < -STANDSTILL) { /* of one that has fired: since when */
+        child_expect(child, DRAIN_GRACE);
+        return;
+    }
     child_kill(child, child->is_draining ? "did not leave in time"
                                          : "said nothing in the time it had to get ready");
 }

@@ -81,21 +81,34 @@ static void look_at(struct child *child)
     if (child->looks < WATCHDOG_LOOKS || child->kill_reason)
         return;
     if (is_traced(child->pid)) {
-        child->looks = WATCHDOG_LOOKS - 1;
+        child->looks = WATCHDOG_LOOKS / 2; /* some time, too, when the debugger lets go of it */
         return;
     }
     child_kill(child, child->is_stopped ? "stopped by a signal for longer than timeouts.watchdog"
                                         : "stuck for longer than timeouts.watchdog");
 }
 
+/* Did all stand still since the last look, the master with them: in a frozen container, or because
+ * the whole process group was stopped? The monotonic clock goes on then. */
+static bool has_slept(struct watchdog *watchdog)
+{
+    int64_t now = clock_monotonic(), since = now - watchdog->looked;
+    watchdog->looked = now;
+    return since > watchdog->interval * WATCHDOG_LOOKS;
+}
+
 static void on_look(struct ev_loop *loop, ev_timer *timer, int events)
 {
-    (void)loop;
     (void)events;
     struct master *master = timer->data;
-    for (struct child *child = master->children; child; child = child->next)
-        look_at(child);
+    if (!has_slept(&master->watchdog))
+        for (struct child *child = master->children; child; child = child->next)
+            look_at(child);
     disarm_if_idle(master);
+    /* Each look a whole interval after the one before: libev would make up for those missed, one
+     * upon the other, and no child can turn in between. */
+    if (ev_is_active(timer))
+        ev_timer_again(loop, timer);
 }
 
 void watchdog_arm(struct master *master)
@@ -107,7 +120,10 @@ void watchdog_arm(struct master *master)
     atomic_store(&master->scoreboard->master.is_watching, 1);
     for (struct child *child = master->children; child; child = child->next)
         child->looks = 0;
-    double interval = (double)ns / 1e9 / WATCHDOG_LOOKS;
+    master->watchdog.interval = ns / WATCHDOG_LOOKS;
+    master->watchdog.looked = clock_monotonic();
+    double interval = (double)master->watchdog.interval / 1e9;
+    ev_now_update(master->loop); /* of before a long load, perhaps */
     ev_timer_set(look, interval, interval);
     ev_timer_start(master->loop, look);
 }
