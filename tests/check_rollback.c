@@ -1,8 +1,11 @@
 /* Reloads that fail: each changes nothing, and says why. */
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -58,6 +61,45 @@ static const struct {
       "gone/socket" },
 };
 
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The descriptors of the master, each with what it is open on; connections of control clients come
+ * and go. */
+static const char *list_files(const struct server *server)
+{
+    const char *files[512], *all = "";
+    char target[256];
+    size_t count = 0;
+    DIR *directory = opendir(text_format("/proc/%d/fd", (int)server->pid));
+
+    ck_assert(directory != NULL);
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        const char *path = text_format("/proc/%d/fd/%s", (int)server->pid, entry->d_name);
+        ssize_t length = readlink(path, target, sizeof target - 1);
+        ck_assert(count < sizeof files / sizeof *files);
+        if (length > 0)
+            files[count++] = text_format("%s %.*s\n", entry->d_name, (int)length, target);
+    }
+    closedir(directory);
+    qsort(files, count, sizeof *files, compare_texts);
+    for (size_t i = 0; i < count; i++)
+        all = text_format("%s%s", all, files[i]);
+    return all;
+}
+
+/* As it was, when the children that did not get ready have gone. */
+static void await_files(const struct server *server, const char *before, unsigned processes)
+{
+    WAIT_FOR(process_group(server->pid, NULL, 0) == processes);
+    struct deadline deadline = deadline_start();
+    while (strcmp(list_files(server), before) != 0)
+        if (!deadline_wait(&deadline))
+            ck_abort_msg("before:\n%safter:\n%s", before, list_files(server));
+}
+
 START_TEST(failure_changes_nothing)
 {
     struct server server;
@@ -68,6 +110,7 @@ START_TEST(failure_changes_nothing)
     server_start(&server, &(struct server_options){ .config = SERVER_BASE HELLO "workers = 2\n" });
     client_open(&client, server.url);
     pid_t workers[] = { server_worker(&server, 1), server_worker(&server, 2) };
+    const char *files = list_files(&server);
     int fd = taken_port(&port);
     const char *number = text_format("%u", port);
     if (failure_rows[_i].config == NULL)
@@ -96,6 +139,7 @@ START_TEST(failure_changes_nothing)
     ck_assert_msg(!reply.is_last, "the failed reload ends connections");
     client_close(&client);
     ck_assert_int_eq(access(scratch_path("gone"), F_OK), -1);
+    await_files(&server, files, 3);
 
     close(fd);
     server_rewrite(&server, SERVER_BASE HELLO "workers = 1\n");
@@ -134,23 +178,72 @@ START_TEST(file_that_is_a_directory)
 }
 END_TEST
 
+/* Workers that do not get ready. */
+static const struct {
+    const char *fault, *reason;
+} worker_rows[] = {
+    { "start", "worker [12] .*killed by SIGABRT" },
+    { "mute",
+      "worker [12] .*killed by SIGKILL \\(said nothing in the time it had to get ready\\)" },
+    { "wrong",
+      "worker [12] .*exited with status 1 \\(its own first request got the wrong status\\)" },
+};
+
 START_TEST(worker_that_cannot_start)
+{
+    struct server server;
+    struct client client;
+    struct reply reply;
+
+    if (suite_lacks_faults())
+        return;
+    server_start(&server, &(struct server_options){ .config = SERVER_BASE HELLO "workers = 2\n" });
+    client_open(&client, server.url);
+    client_send_get(&client, "/hello");
+    client_expect(&client, &reply, 200);
+    pid_t workers[] = { server_worker(&server, 1), server_worker(&server, 2) };
+    const char *files = list_files(&server);
+    server_rewrite(&server,
+                   text_format(SERVER_BASE "workers = 2\nlog = \"new\"\naccess_log = \"access\"\n"
+                                           "routes = ( { path = \"/a\" fault = \"%s\" } )\n",
+                               worker_rows[_i].fault));
+    const char *answer = server_expect(&server, 1, LIST("reload"));
+    ck_assert_msg(text_matches(answer, worker_rows[_i].reason), "%s", answer);
+    server_await(
+        &server, 0,
+        text_format("error .*reload failed, generation 1 stays: %s", worker_rows[_i].reason));
+    ck_assert_uint_eq(server_generation(&server), 1);
+    await_files(&server, files, 3);
+    for (unsigned i = 0; i < 2; i++)
+        ck_assert_int_eq(server_worker(&server, i + 1), workers[i]);
+    client_send_get(&client, "/hello");
+    client_expect(&client, &reply, 200);
+    ck_assert_msg(!reply.is_last, "the failed reload ends connections");
+    client_close(&client);
+    server_rewrite(&server, SERVER_BASE HELLO);
+    server_reload(&server);
+    ck_assert_uint_gt(server_generation(&server), 1);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
+/* The first start is a reload from nothing, and all that there is to go back to is nothing. */
+START_TEST(worker_that_fails_the_first_start)
 {
     struct server server;
 
     if (suite_lacks_faults())
         return;
-    server_start_plain(&server);
-    pid_t worker = server_worker(&server, 1);
-    server_rewrite(&server, SERVER_BASE "routes = ( { path = \"/hello\" fault = \"start\" } )\n");
-    const char *answer = server_expect(&server, 1, LIST("reload"));
-    ck_assert_msg(text_matches(answer, "worker.*SIGABRT"), "%s", answer);
-    ck_assert_uint_eq(server_generation(&server), 1);
-    ck_assert_int_eq(server_worker(&server, 1), worker);
-    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
-    server_rewrite(&server, SERVER_BASE HELLO);
-    server_reload(&server);
-    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    const char *config = text_format(SERVER_BASE SERVER_ADMIN
+                                     "workers = 2\nroutes = ( { path = \"/a\" fault = \"%s\" } )\n",
+                                     worker_rows[_i].fault);
+    const char *log =
+        server_expect_failure(&server, &(struct server_options){ .config = config }, 1);
+    ck_assert_msg(
+        text_matches(log, text_format("error .*cannot start: %s", worker_rows[_i].reason)), "%s",
+        log);
+    ck_assert_msg(!text_matches(log, "started in|restarting"), "%s", log);
+    ck_assert_int_eq(access(server.control, F_OK), -1);
 }
 END_TEST
 
@@ -162,6 +255,7 @@ int main(void)
     tcase_add_loop_test(tests, failure_changes_nothing, 0, SUITE_ROWS(failure_rows));
     tcase_add_test(tests, unreadable_file);
     tcase_add_test(tests, file_that_is_a_directory);
-    tcase_add_test(tests, worker_that_cannot_start);
+    tcase_add_loop_test(tests, worker_that_cannot_start, 0, SUITE_ROWS(worker_rows));
+    tcase_add_loop_test(tests, worker_that_fails_the_first_start, 0, SUITE_ROWS(worker_rows));
     return suite_run(suite);
 }

@@ -25,10 +25,10 @@ enum fault {
     FAULT_EXIT,
     FAULT_STOP,
     FAULT_START,
+    FAULT_WRONG,
     FAULT_LATE,
     FAULT_MUTE,
     FAULT_TRIAL,
-    FAULT_WRONG,
 };
 
 /* What a trial of a binary upgrade has in its environment (master/legacy.h). */
@@ -47,10 +47,10 @@ static const char *const faults[] = {
     [FAULT_EXIT] = "exit",
     [FAULT_STOP] = "stop",
     [FAULT_START] = "start",
+    [FAULT_WRONG] = "wrong",
     [FAULT_LATE] = "late",
     [FAULT_MUTE] = "mute",
     [FAULT_TRIAL] = "trial",
-    [FAULT_WRONG] = "wrong",
     NULL,
 };
 
@@ -69,8 +69,8 @@ static const struct schema_row rows[] = {
             "stack), wild (a call to nowhere), copy (a fault in the C library), memory (all "
             "there is), loop, block (in a system call), exit (status 3) or "
             "stop (SIGSTOP) when asked; start: a crash at the worker's own first request; "
-            "late, mute: a crash or a hang there, but in the trial of an upgrade; trial: a hang "
-            "in that alone; wrong: an answer there that is not the right one",
+            "wrong: another status than it expects there; late, mute: a crash or a hang there, "
+            "but in the trial of an upgrade; trial: a hang in that alone",
     },
 };
 
@@ -89,7 +89,7 @@ static int prepare(struct conf_route *route, struct conf_error *error)
     struct answer *answer = route->answer;
     answer->is_harmless = options->fault >= FAULT_START;
     if (options->fault == FAULT_WRONG)
-        answer->fixed.status = 299; /* what its trial then expects */
+        answer->fixed.status++; /* not what was rendered */
     return 0;
 }
 
@@ -171,8 +171,7 @@ static void serve(const struct answer *answer, struct exchange *exchange)
     const struct fault_options *options = exchange->route->options;
     volatile int forever = 1;
     bool is_trial = getenv(TRIAL_VARIABLE) != NULL;
-    if (options->fault == FAULT_WRONG ||
-        (options->fault == FAULT_TRIAL ? !is_trial : options->fault >= FAULT_LATE && is_trial)) {
+    if (options->fault == FAULT_TRIAL ? !is_trial : options->fault >= FAULT_LATE && is_trial) {
         prepare_serve_fixed(answer, exchange);
         return;
     }
@@ -194,6 +193,8 @@ static void serve(const struct answer *answer, struct exchange *exchange)
         break;
     case FAULT_EXIT:
         _exit(3);
+    case FAULT_WRONG:
+        break;
     case FAULT_STOP:
         raise(SIGSTOP);
         break;
