@@ -125,13 +125,13 @@ static const struct diff_row diff_rows[] = {
     { "workers = 2", "workers = 4", "workers 2 -> 4" },
     { "workers = 2", "", "workers 2 -> auto" },
     { "listen = \"*:80\" log_level = \"info\"", "listen = \"*:81\" log_level = \"debug\"",
-      "listen changed, log_level info -> debug" },
+      "listen [ \"*:80\" ] -> [ \"*:81\" ], log_level info -> debug" },
     { "timeouts = { idle = \"5s\" }", "timeouts = { idle = \"1h\" send = 0 }",
       "timeouts.idle 5s -> 1h, timeouts.send 30s -> 0" },
     { "control = \"off\"", "control = \"/x\"", "control off -> /x" },
     { "routes = ( { path = \"/\" text = \"x\" } )", "routes = ( { path = \"/\" text = \"y\" } )",
       "routes changed" },
-    { "admin = { listen = \"*:80\" }", "", "admin.listen changed" },
+    { "admin = { listen = \"*:80\" }", "", "admin.listen [ \"*:80\" ] -> [ ]" },
 };
 
 START_TEST(differences)

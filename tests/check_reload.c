@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "support/client.h"
+#include "support/json.h"
 #include "support/scratch.h"
 #include "support/server.h"
+#include "support/site.h"
 #include "support/suite.h"
 #include "support/text.h"
 
@@ -244,6 +246,63 @@ START_TEST(request_in_flight_is_finished)
 }
 END_TEST
 
+/* All of them, as long as somebody is left. */
+START_TEST(draining_generations_show)
+{
+    struct server server;
+    struct client clients[3];
+
+    site_start(&server, "workers = 1\ntimeouts = { drain = \"1h\" }\n");
+    for (unsigned i = 0; i < 3; i++) {
+        client_open(&clients[i], server.url);
+        client_send_get(&clients[i], "/never");
+        WAIT_FOR(site_counter(&server, "connections_accepted") >= i + 1);
+        server_reload(&server);
+        for (unsigned k = 0; k <= i; k++)
+            ck_assert(text_matches(server_expect(&server, 0, LIST("status")),
+                                   text_format("1 +[0-9]+ +%u +draining ", k + 1)));
+    }
+    const struct json *children = json_get(server_status(&server), "children");
+    ck_assert_uint_eq(json_count(children), 4);
+    for (unsigned i = 0; i < 4; i++) {
+        const struct json *child = json_at(children, i);
+        ck_assert(json_number(json_get(child, "generation")) == 4 - i);
+        ck_assert_str_eq(json_string(json_get(child, "state")), i == 0 ? "ready" : "draining");
+    }
+    server_signal(&server, SIGTERM);
+    server_await(&server, 0, "SIGTERM: stopping");
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0); /* at once */
+    for (unsigned i = 0; i < 3; i++)
+        client_close(&clients[i]);
+}
+END_TEST
+
+/* One that is stuck does not see its deadline: the master does. The reload is no worse for it. */
+START_TEST(draining_never_outlives_its_deadline)
+{
+    struct server server;
+    struct client client;
+
+    if (suite_lacks_faults())
+        return;
+    site_start_faulty(&server, text_format(FAULT, "loop"),
+                      "workers = 1\ntimeouts = { watchdog = 0  drain = \"200ms\" }\n");
+    pid_t pid = server_worker(&server, 1);
+    client_open(&client, server.url);
+    client_send_get(&client, "/crash");
+    WAIT_FOR(text_matches(server_expect(&server, 0, LIST("status")), "GET /crash"));
+    server_reload(&server);
+    server_await(
+        &server, 0,
+        text_format("\\(pid %d\\) killed by SIGKILL \\(did not leave in time\\) .*GET /crash",
+                    pid));
+    WAIT_FOR(json_count(json_get(server_status(&server), "children")) == 1);
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    client_close(&client);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
 /* Who was told that the reload is done never meets the old configuration. */
 START_TEST(acknowledged_means_in_force)
 {
@@ -347,6 +406,8 @@ int main(void)
     tcase_add_test(tests, keep_alive_connection_gets_one_more_answer);
     tcase_add_test(tests, idle_connection_is_closed_at_the_deadline);
     tcase_add_test(tests, request_in_flight_is_finished);
+    tcase_add_test(tests, draining_generations_show);
+    tcase_add_test(tests, draining_never_outlives_its_deadline);
     tcase_add_test(tests, acknowledged_means_in_force);
     tcase_add_test(tests, concurrent_reloads_all_succeed);
     tcase_add_test(tests, many_hangups_end_with_the_last_file);

@@ -234,10 +234,10 @@ static struct slice bare(const struct buf *value)
     return s;
 }
 
-static bool is_scalar(const struct schema_row *row)
+/* Short enough for a line that shows it before and after? */
+static bool is_short(const struct schema_row *row)
 {
-    return row->type != SCHEMA_STRINGS && row->type != SCHEMA_FIELDS &&
-           row->type != SCHEMA_LISTEN && row->type != SCHEMA_ROUTES;
+    return row->type != SCHEMA_STRINGS && row->type != SCHEMA_FIELDS && row->type != SCHEMA_ROUTES;
 }
 
 static int diff_row(struct buf *out, const struct schema_row *row, const struct conf *before,
@@ -255,7 +255,7 @@ static int diff_row(struct buf *out, const struct schema_row *row, const struct 
     if (*has_some)
         result = buf_add_string(out, ", ");
     *has_some = true;
-    if (result == 0 && is_scalar(row))
+    if (result == 0 && is_short(row))
         result = buf_printf(out, "%s %.*s -> %.*s", row->key, (int)bare(&old).length,
                             bare(&old).length ? bare(&old).data : "", (int)bare(&new).length,
                             bare(&new).length ? bare(&new).data : "");

@@ -15,8 +15,8 @@ struct conf;
 int conf_print(struct buf *out, const struct conf *conf);
 
 /*
- * The keys whose values differ, for the log of a reload: "workers 2 -> 4, routes changed". Adds
- * nothing when none does. -1: ENOMEM.
+ * The keys whose values differ, for the log of a reload: "workers 2 -> 4, routes changed". Lists of
+ * addresses are shown as they are written. Adds nothing when none does. -1: ENOMEM.
  */
 int conf_diff(struct buf *out, const struct conf *before, const struct conf *after);
 
