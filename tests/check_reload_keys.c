@@ -347,6 +347,8 @@ static const struct row {
     { "include", BASE, BASE "include = [ \"more.conf\" ]\n", NULL, NULL, times_out_when_idle,
       "idle = \"50ms\"" },
     { "watch", BASE, BASE "watch = true\n", "false", "true", watches, NULL },
+    /* What it does at a stop is in check_stop. */
+    { "drain_delay", BASE, BASE "drain_delay = \"50ms\"\n", "0", "50ms", NULL, NULL },
 };
 
 START_TEST(every_key_has_a_row)

@@ -219,7 +219,7 @@ START_TEST(frozen_while_it_drains)
     go_on(&server);
     int status = server_wait(&server);
     ck_assert_msg(status == 0, "exit %d: %s", status, text_tail(server_log(&server)));
-    server_await(&server, 0, "stopped in .*: 1 requests cut$");
+    server_await(&server, 0, "stopped in .*: 1 request cut$");
     client_close(&client);
     if (cgroup != NULL)
         WAIT_FOR(rmdir(cgroup) == 0);
