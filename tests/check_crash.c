@@ -464,6 +464,22 @@ START_TEST(master_killed)
 }
 END_TEST
 
+START_TEST(master_crashes)
+{
+    struct server server;
+
+    site_start_faulty(&server, "", "workers = 2\n");
+    ck_assert_int_eq(server_stop(&server, SIGABRT), -SIGABRT);
+    if (lacks_traces())
+        return;
+    const char *line = server_await(&server, 0, "killed by");
+    ck_assert_msg(text_matches(line, text_format("^hayate\\[%d\\]: killed by SIGABRT; at"
+                                                 "( [^ ]+)+ hayate\\+0x[0-9a-f]+",
+                                                 server.pid)),
+                  "%s", line);
+}
+END_TEST
+
 /* Has the server read all that came on this connection? Its row of /proc/net/tcp: address, peer,
  * state ESTABLISHED, bytes to send and bytes to read. */
 static bool is_read(const struct server *server, const struct client *client)
@@ -538,6 +554,7 @@ int main(void)
     tcase_add_test(tests, killed_for_memory);
     tcase_add_test(tests, worker_that_fails_its_first_start);
     tcase_add_test(tests, master_killed);
+    tcase_add_test(tests, master_crashes);
     tcase_add_loop_test(tests, master_killed_while_a_worker_is_stuck, 0, 2);
     tcase_add_test(tests, master_killed_while_a_request_is_in_flight);
     return suite_run(suite);

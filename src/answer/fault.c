@@ -65,7 +65,7 @@ static const struct schema_row rows[] = {
         .choices = faults,
         .offset = offsetof(struct fault_options, fault),
         .purpose =
-            "for tests: segv, abort, deep (a null pointer two calls down), overflow (of the "
+            "for tests: segv, abort, deep (a wild pointer, two calls down), overflow (of the "
             "stack), wild (a call to nowhere), copy (a fault in the C library), memory (all "
             "there is), loop, block (in a system call), exit (status 3) or "
             "stop (SIGSTOP) when asked; start: a crash at the worker's own first request; "
@@ -152,7 +152,7 @@ static bool fail_in_a_call(int fault)
     volatile int depth = 0;
     switch (fault) {
     case FAULT_DEEP:
-        return fault_middle(NULL) > 0;
+        return fault_middle((volatile int *)16) > 0;
     case FAULT_OVERFLOW:
         return fault_overflow(&depth) > 0;
     case FAULT_WILD:

@@ -1,9 +1,7 @@
 #include "base/trace.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,8 +13,8 @@
 
 /* A handler gets no argument. Written once, before the handler is there. */
 static struct {
-    struct trace *trace;
-    uintptr_t top; /* nothing is read there or above */
+    struct trace *trace; /* NULL: none, it is told */
+    uintptr_t top;       /* nothing is read there or above */
     uintptr_t page;
 } self;
 
@@ -61,9 +59,102 @@ static void store(struct trace *trace, const ucontext_t *context)
         add(trace, unwind.counter - 1);
 }
 
+/* Text without snprintf, which is not safe in a handler. */
+struct line {
+    char *at, *end;
+};
+
+static void put(struct line *line, const char *text)
+{
+    while (*text && line->at < line->end)
+        *line->at++ = *text++;
+}
+
+static void put_number(struct line *line, uint64_t number, unsigned base)
+{
+    char digits[24];
+    size_t i = sizeof(digits);
+    digits[--i] = '\0';
+    do
+        digits[--i] = "0123456789abcdef"[number % base];
+    while (number /= base);
+    put(line, &digits[i]);
+}
+
+/* What a child has written there may be anything. */
+static void put_name(struct line *line, const char *name)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+";
+    for (size_t i = 0; i < MODULES_NAME - 1 && name[i]; i++) {
+        char piece[] = { (char)(strchr(plain, name[i]) ? name[i] : '?'), '\0' };
+        put(line, piece);
+    }
+}
+
+const char *trace_text(char *text, size_t size, const struct trace *trace, pid_t pid)
+{
+    struct line line = { text, text + size };
+    uint32_t count = atomic_load(&trace->count);
+    char *end = text;
+    if (atomic_load(&trace->pid) != pid)
+        count = 0;
+    for (uint32_t i = 0; i < count && i < TRACE_FRAMES; i++) {
+        char name[MODULES_NAME];
+        memcpy(name, trace->frames[i].file, sizeof(name));
+        put(&line, i > 0 ? " " : "");
+        put_name(&line, name);
+        put(&line, name[0] ? "+0x" : "0x");
+        put_number(&line, trace->frames[i].offset, 16);
+        if (line.at == line.end)
+            break; /* it may have been cut */
+        end = line.at;
+    }
+    *end = '\0';
+    return text;
+}
+
+static const char *name_of(int number)
+{
+    switch (number) {
+    case SIGSEGV:
+        return "SIGSEGV";
+    case SIGBUS:
+        return "SIGBUS";
+    case SIGILL:
+        return "SIGILL";
+    case SIGFPE:
+        return "SIGFPE";
+    default:
+        return "SIGABRT";
+    }
+}
+
+static void tell(int number, const ucontext_t *context)
+{
+    static struct trace trace;
+    char text[TRACE_TEXT_SIZE], line[sizeof(text) + 64];
+    struct line out = { line, line + sizeof(line) };
+    store(&trace, context);
+    trace_text(text, sizeof(text), &trace, getpid());
+    put(&out, PACKAGE_NAME "[");
+    put_number(&out, (uint64_t)getpid(), 10);
+    put(&out, "]: killed by ");
+    put(&out, name_of(number));
+    put(&out, text[0] ? "; at " : "");
+    put(&out, text);
+    put(&out, "\n");
+    /* Should it fail, there is nobody to hear of that either. */
+    if (write(STDERR_FILENO, line, (size_t)(out.at - line)) == -1)
+        return;
+}
+
 static void on_fault(int number, siginfo_t *info, void *context)
 {
-    store(self.trace, context);
+    if (self.trace)
+        store(self.trace, context);
+    else
+        tell(number, context);
     /* The handler is gone by now. A real fault comes again when the instruction is tried again, and
      * a core dump shows it there; what somebody has sent does not. */
     if (info->si_code <= 0)
@@ -94,33 +185,7 @@ void trace_start(struct trace *trace, const void *top)
 #endif
 }
 
-/* What a child has written there may be anything. */
-static void copy_name(char name[MODULES_NAME], const char *from)
+void trace_tell(const void *top)
 {
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+";
-    size_t i = 0;
-    for (; i < MODULES_NAME - 1 && from[i]; i++)
-        name[i] = (char)(strchr(plain, from[i]) ? from[i] : '?');
-    name[i] = '\0';
-}
-
-const char *trace_text(char *text, size_t size, const struct trace *trace, pid_t pid)
-{
-    size_t length = 0;
-    uint32_t count = atomic_load(&trace->count);
-    text[0] = '\0';
-    if (atomic_load(&trace->pid) != pid)
-        return text;
-    for (uint32_t i = 0; i < count && i < TRACE_FRAMES; i++) {
-        char piece[MODULES_NAME + 32], name[MODULES_NAME];
-        copy_name(name, trace->frames[i].file);
-        int made = snprintf(piece, sizeof(piece), "%s%s%s0x%" PRIx64, i > 0 ? " " : "", name,
-                            name[0] ? "+" : "", trace->frames[i].offset);
-        if (made < 0 || length + (size_t)made >= size)
-            break;
-        memcpy(text + length, piece, (size_t)made + 1);
-        length += (size_t)made;
-    }
-    return text;
+    trace_start(NULL, top);
 }

@@ -43,9 +43,15 @@ struct trace {
 void trace_start(struct trace *trace, const void *top);
 
 /*
+ * The same for a process that nobody watches: what would be stored goes to standard error in a line
+ * of its own, "hayate[100]: killed by SIGSEGV; at hayate+0x1234 hayate+0x2345".
+ */
+void trace_tell(const void *top);
+
+/*
  * "libc.so.6+0x678 hayate+0x1234 hayate+0x2345", for addr2line(1): where it faulted, then the calls
  * that led there, as many as fit. The empty string when process `pid` left none. Trusts nothing in
- * it. Room for all: TRACE_TEXT_SIZE. Returns `text`.
+ * it. Room for all: TRACE_TEXT_SIZE. Returns `text`. Safe in a signal handler.
  */
 #define TRACE_TEXT_SIZE (TRACE_FRAMES * (MODULES_NAME + 24))
 const char *trace_text(char *text, size_t size, const struct trace *trace, pid_t pid);

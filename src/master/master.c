@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/modules.h"
 #include "base/scoreboard.h"
 #include "base/title.h"
+#include "base/trace.h"
 #include "conf/conf.h"
 #include "master/adopt.h"
 #include "master/child.h"
@@ -374,12 +374,12 @@ int master_run(const struct master_options *options)
     struct master master = { .options = options, .scoreboard_fd = -1, .watchdog.fd = -1 };
     struct legacy *legacy = NULL;
     master.signals = open_signals();
+    trace_tell(__builtin_frame_address(0));
     log_identify("master");
     open_first_log();
     if (rehearse_is_asked())
         rehearse(options);
     title_set("hayate: master");
-    modules_list();
     if (adopt_is_asked())
         legacy = adopt_begin(&master);
     if (master.signals == -1 || init_scoreboard(&master) == -1 || init_loop(&master) == -1)
