@@ -187,7 +187,7 @@ static bool lacks_traces(void)
 {
 #if defined ENABLE_SANITIZERS
     return suite_skip("the sanitizers have handlers of their own");
-#elif !defined __x86_64__ && !defined __aarch64__
+#elif !defined __x86_64__ && !defined __AARCH64EL__
     return suite_skip("no backtraces on this processor");
 #else
     return suite_has_valgrind() && suite_skip("the program is valgrind's then");

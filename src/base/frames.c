@@ -76,6 +76,7 @@ struct machine {
     unsigned depth;
 };
 
+/* The processors that unwind.h knows are little-endian, as Linux runs on them. */
 static uint64_t read_unsigned(struct reader *reader, size_t size)
 {
     uint64_t value = 0;
@@ -84,19 +85,8 @@ static uint64_t read_unsigned(struct reader *reader, size_t size)
         reader->at = reader->end;
         return 0;
     }
-    if (size == 1) {
-        value = *reader->at;
-    } else if (size == 2) {
-        uint16_t narrow;
-        memcpy(&narrow, reader->at, size);
-        value = narrow;
-    } else if (size == 4) {
-        uint32_t narrow;
-        memcpy(&narrow, reader->at, size);
-        value = narrow;
-    } else {
-        memcpy(&value, reader->at, sizeof(value));
-    }
+    for (size_t i = 0; i < size; i++)
+        value |= (uint64_t)reader->at[i] << (8 * i);
     reader->at += size;
     return value;
 }

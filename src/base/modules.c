@@ -17,7 +17,7 @@ static void take_part(struct module *module, const ElfW(Phdr) * part)
 {
     uintptr_t start = module->base + part->p_vaddr, end = start + part->p_memsz;
     if (part->p_type == PT_GNU_EH_FRAME) {
-        module->unwind = (const uint8_t *)start;
+        module->unwind = (const uint8_t *)start; /* NOLINT(performance-no-int-to-ptr) */
         module->unwind_size = part->p_memsz;
     } else if (part->p_type == PT_LOAD && part->p_flags & PF_X) {
         module->start = start < module->start ? start : module->start;

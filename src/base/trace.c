@@ -40,7 +40,7 @@ static uintptr_t find_bottom(uintptr_t stack)
 {
     uintptr_t page = stack & ~(self.page - 1);
     for (int i = 0; i < PAGES_BELOW && page < self.top; i++, page += self.page)
-        if (msync((void *)page, self.page, MS_ASYNC) == 0)
+        if (msync((void *)page, self.page, MS_ASYNC) == 0) /* NOLINT(performance-no-int-to-ptr) */
             return page > stack ? page : stack;
     return self.top;
 }

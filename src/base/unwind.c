@@ -28,7 +28,7 @@ static uintptr_t plain(uintptr_t address)
     return address;
 }
 
-#elif defined __aarch64__
+#elif defined __AARCH64EL__
 
 bool unwind_start(struct unwind *unwind, const ucontext_t *context)
 {
@@ -67,7 +67,7 @@ static bool load(const struct unwind *unwind, uintptr_t place, uintptr_t *word)
     if (place % WORD != 0 || place < unwind->bottom || place >= unwind->top ||
         unwind->top - place < WORD)
         return false;
-    *word = *(const uintptr_t *)place;
+    *word = *(const uintptr_t *)place; /* NOLINT(performance-no-int-to-ptr) */
     return true;
 }
 

@@ -21,7 +21,7 @@
 #define UNWIND_REGISTERS 17
 #define UNWIND_FRAME 6
 #define UNWIND_STACK 7
-#elif defined __aarch64__
+#elif defined __AARCH64EL__
 #define UNWIND_REGISTERS 32
 #define UNWIND_FRAME 29
 #define UNWIND_LINK 30
