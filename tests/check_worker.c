@@ -285,6 +285,17 @@ START_TEST(test_signal)
     ck_assert(reply.is_last);
     ck_assert(client_read_end(&client));
     client_close(&client);
+    /* Others are still served, until the master has somebody else for them. */
+    client_open(&client, lone.url);
+    client_send(&client, GET);
+    client_expect(&client, &reply, 200);
+    ck_assert(reply.is_last);
+    ck_assert(client_read_end(&client));
+    client_close(&client);
+    ck_assert(!lone_has_ended(&lone));
+    if (_i > 0) /* else it is silent, and not waited for for ever */
+        lone_tell(&lone, CHANNEL_DRAIN, CHANNEL_DRAIN_STOP, 60 * CLOCK_SECOND);
+    lone_expect(&lone, CHANNEL_DRAINING, &message);
     ck_assert_int_eq(lone_wait(&lone), 0);
 }
 END_TEST

@@ -19,7 +19,7 @@ enum channel_kind {
     CHANNEL_READY = 1, /* it answered its own request */
     CHANNEL_FAILED,    /* text: why it cannot start; it exits next */
     CHANNEL_REOPENED,  /* it uses the logs it was sent; text: why it keeps the old ones instead */
-    CHANNEL_LEAVING,   /* somebody else told it to stop (a signal): it drains */
+    CHANNEL_LEAVING,   /* somebody else told it to stop (a signal): it waits to be told to drain */
     CHANNEL_DRAINING,  /* it has closed its listening sockets: no connection is accepted any more */
     CHANNEL_ASK,       /* argument: the scoreboard's slot of a worker that is to look whether it is
                           asked to end idle connections */

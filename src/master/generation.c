@@ -17,6 +17,8 @@
 #include "master/cover.h"
 #include "master/master.h"
 #include "master/prepare.h"
+#include "master/quiesce.h"
+#include "worker/worker.h"
 
 /* A child that says nothing for so long does not get ready any more. */
 #define READY_DEADLINE (5 * CLOCK_SECOND)
@@ -101,12 +103,24 @@ static void start_child(struct member *member)
     act(member, action, reason);
 }
 
+/* Who left this place by itself has accepted connections until now. What is queued is for the one
+ * that has come. */
+static void relieve(const struct member *member)
+{
+    const struct generation *generation = member->generation;
+    for (struct child *child = generation->master->children; child; child = child->next)
+        if (child->generation == generation && child->worker == member->worker &&
+            child->is_draining && !child->has_closed)
+            child_drain(child, CHANNEL_DRAIN_STOP, false, generation->conf->timeouts.drain);
+}
+
 static void admit(struct member *member)
 {
     struct child *child = member->child;
     struct channel_message go = { .kind = CHANNEL_GO };
     child->is_serving = true;
     child_tell(child, &go);
+    relieve(member);
     cover_share(member->generation);
     master_update(member->generation->master);
 }
@@ -225,12 +239,14 @@ void generation_retire(struct generation *generation, enum channel_drain how, in
     bool admin_takes_queue = removes_address(&generation->admin_listeners);
     generation->state = GENERATION_DRAINING;
     retire_members(generation, false);
+    quiesce_set(&generation->listeners);
     /* Ours first: what comes after the children have looked would sit in a queue of nobody. */
     listener_set_free(&generation->listeners);
     drain_children(generation, false, how, takes_queue, deadline);
     if (is_stop)
         return;
     retire_members(generation, true);
+    quiesce_set(&generation->admin_listeners);
     listener_set_free(&generation->admin_listeners);
     listener_set_free(&generation->control);
     drain_children(generation, true, how, admin_takes_queue, deadline);
@@ -239,6 +255,7 @@ void generation_retire(struct generation *generation, enum channel_drain how, in
 void generation_retire_admin(struct generation *generation, int64_t deadline)
 {
     retire_members(generation, true);
+    quiesce_set(&generation->admin_listeners);
     listener_set_free(&generation->admin_listeners);
     drain_children(generation, true, CHANNEL_DRAIN_STOP, true, deadline);
 }
@@ -276,7 +293,7 @@ void generation_child_leaving(struct generation *generation, struct child *child
     child->is_draining = true;
     child->is_serving = false;
     atomic_store(&child->slot->state, SCOREBOARD_DRAINING);
-    child_expect(child, generation->conf->timeouts.drain + CLOCK_SECOND);
+    child_expect(child, generation->conf->timeouts.drain + WORKER_LEAVE_PATIENCE + CLOCK_SECOND);
     if (!member)
         return;
     log_warning("%s was told to stop by a signal: it drains", child_name(name, child));

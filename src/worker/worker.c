@@ -50,8 +50,11 @@ struct worker {
     ev_periodic never;
     ev_timer deadline;   /* of the drain */
     ev_timer idle_grace; /* of idle connections, when it stops */
+    ev_timer patience;   /* with a master that says nothing, when it leaves */
     int64_t deadline_at; /* monotonic ns; 0: none yet */
     enum scoreboard_state state;
+    bool is_leaving;   /* by itself: it accepts until the master has told it to drain */
+    bool has_closed;   /* its listening sockets */
     bool is_tried;     /* its own request was answered */
     bool wants_a_loop; /* a new one */
 };
@@ -84,8 +87,20 @@ __attribute__((format(printf, 2, 3))) _Noreturn static void fail(const struct wo
 /* Nothing is left to do once all connections have gone. */
 static void leave_if_empty(struct worker *worker)
 {
-    if (worker->state == SCOREBOARD_DRAINING && worker->conns.open == 0)
+    if (worker->has_closed && worker->conns.open == 0)
         ev_break(worker->loop, EVBREAK_ALL);
+}
+
+static void stop_accepting(struct worker *worker, bool takes_queue)
+{
+    if (worker->has_closed)
+        return;
+    ev_timer_stop(worker->loop, &worker->patience);
+    accept_close(&worker->accept, takes_queue);
+    trial_stop(&worker->trial);
+    tell(worker, CHANNEL_DRAINING);
+    /* Not before the queue is taken: the first that goes must not end the worker. */
+    worker->has_closed = true;
 }
 
 static void cut(struct worker *worker)
@@ -110,13 +125,10 @@ static void set_deadline(struct worker *worker, int64_t wait)
 /* Each call may tighten what an earlier one has begun. */
 static void drain(struct worker *worker, enum channel_drain how, bool takes_queue, int64_t wait)
 {
-    bool was_serving = worker->state == SCOREBOARD_READY;
+    bool was_serving = worker->state == SCOREBOARD_READY || worker->is_leaving;
+    worker->is_leaving = false;
     conns_drain(&worker->conns);
-    accept_close(&worker->accept, was_serving && takes_queue && how != CHANNEL_DRAIN_NOW);
-    trial_stop(&worker->trial);
-    if (worker->state != SCOREBOARD_DRAINING)
-        tell(worker, CHANNEL_DRAINING);
-    /* Not before the queue is taken: the first that goes must not end the worker. */
+    stop_accepting(worker, was_serving && takes_queue && how != CHANNEL_DRAIN_NOW);
     set_state(worker, SCOREBOARD_DRAINING);
     if (how == CHANNEL_DRAIN_NOW) {
         cut(worker);
@@ -146,6 +158,28 @@ static void on_idle_grace(struct ev_loop *loop, ev_timer *timer, int events)
     leave_if_empty(worker);
 }
 
+/* Connections that come from now on get one answer. */
+static void leave(struct worker *worker)
+{
+    int64_t wait = WORKER_LEAVE_PATIENCE;
+    if (worker->heritage->is_admin)
+        wait += worker->heritage->conf->timeouts.drain;
+    worker->is_leaving = true;
+    conns_drain(&worker->conns);
+    set_state(worker, SCOREBOARD_DRAINING);
+    ev_now_update(worker->loop);
+    ev_timer_set(&worker->patience, (double)wait / 1e9, 0.);
+    ev_timer_start(worker->loop, &worker->patience);
+}
+
+static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    struct worker *worker = timer->data;
+    drain(worker, CHANNEL_DRAIN_STOP, true, worker->heritage->conf->timeouts.drain);
+}
+
 static void on_signal(struct ev_loop *loop, ev_io *io, int events)
 {
     (void)loop;
@@ -158,7 +192,10 @@ static void on_signal(struct ev_loop *loop, ev_io *io, int events)
     if (!is_told || worker->state == SCOREBOARD_DRAINING)
         return;
     tell(worker, CHANNEL_LEAVING);
-    drain(worker, CHANNEL_DRAIN_STOP, true, worker->heritage->conf->timeouts.drain);
+    if (worker->state == SCOREBOARD_READY)
+        leave(worker);
+    else
+        drain(worker, CHANNEL_DRAIN_STOP, true, worker->heritage->conf->timeouts.drain);
 }
 
 /* -1 with errno: what is not `used` yet stays the caller's, and the old log goes on. */
@@ -348,8 +385,9 @@ static void start_watchers(struct worker *worker)
     ev_periodic_init(&worker->never, on_never, 1e12, 0., NULL);
     ev_init(&worker->deadline, on_deadline);
     ev_init(&worker->idle_grace, on_idle_grace);
+    ev_init(&worker->patience, on_patience);
     worker->signalled.data = worker->told.data = worker->rest.data = worker->wake.data = worker;
-    worker->deadline.data = worker->idle_grace.data = worker;
+    worker->deadline.data = worker->idle_grace.data = worker->patience.data = worker;
     /* Before all others: the rest of the turn needs its time. */
     ev_set_priority(&worker->wake, EV_MAXPRI);
     ev_io_start(loop, &worker->signalled);
