@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -299,6 +298,20 @@ static void expect_unready(const char *url)
     ck_assert_str_eq(body, "not ready: stopping\n");
 }
 
+/* The admin child that is ready; 0: none. */
+static pid_t find_admin(const struct server *server)
+{
+    const struct json *children = json_get(server_status(server), "children");
+
+    for (unsigned i = 0; i < json_count(children); i++) {
+        const struct json *child = json_at(children, i);
+        if (strcmp(json_string(json_get(child, "role")), "admin") == 0 &&
+            strcmp(json_string(json_get(child, "state")), "ready") == 0)
+            return (pid_t)json_number(json_get(child, "pid"));
+    }
+    return 0;
+}
+
 START_TEST(delay_serves_on)
 {
     struct server server;
@@ -352,8 +365,7 @@ START_TEST(delay_replaces_who_dies)
     struct server server;
 
     start_delayed(&server);
-    const char *line = server_await(&server, 0, "admin \\(pid [0-9]+\\) ready");
-    pid_t admin = (pid_t)atoi(text_extract(line, "admin \\(pid ([0-9]+)"));
+    pid_t admin = find_admin(&server);
     begin_stop(&server);
     pid_t pid = server_kill_worker(&server, 1, SIGKILL);
     site_await_successor(&server, 1, pid);
@@ -390,6 +402,27 @@ START_TEST(delay_after_a_signal_to_the_group)
     client_close(&half);
     ck_assert_int_eq(kill(-server.pid, SIGINT), 0);
     ck_assert_int_eq(server_wait(&server), 0);
+}
+END_TEST
+
+/* Who is to come after a while is not to come at all then. */
+START_TEST(second_signal_while_admin_backs_off)
+{
+    struct server server;
+    struct client never;
+    pid_t admin, dead = 0;
+
+    start_delayed(&server);
+    open_in_flight(&never, &server, NEVER);
+    begin_stop(&server);
+    for (int i = 0; i < 4; i++) {
+        WAIT_FOR((admin = find_admin(&server)) > 0 && admin != dead);
+        ck_assert_int_eq(kill(admin, SIGKILL), 0);
+        dead = admin;
+    }
+    server_await(&server, 0, "admin .* restarting in 400 ms$");
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    client_close(&never);
 }
 END_TEST
 
@@ -500,6 +533,7 @@ int main(void)
     tcase_add_test(delays, delay_refuses_what_a_stop_refuses);
     tcase_add_test(delays, delay_replaces_who_dies);
     tcase_add_test(delays, delay_after_a_signal_to_the_group);
+    tcase_add_test(delays, second_signal_while_admin_backs_off);
     tcase_add_test(delays, delay_ends_in_a_drain);
     tcase_add_loop_test(delays, second_signal_ends_the_delay_at_once, 0, SUITE_ROWS(stop_rows));
     tcase_add_test(delays, clients_of_stop_wait_through_the_delay);

@@ -52,14 +52,19 @@ static void finish(struct master *master)
     ev_break(master->loop, EVBREAK_ALL);
 }
 
+static void retire_admin(struct master *master)
+{
+    if (master->current && !master->admin_is_retired)
+        generation_retire_admin(master->current, ADMIN_DRAIN);
+    master->admin_is_retired = true;
+}
+
 void stop_child_gone(struct master *master)
 {
     if (!master->is_draining || has_children(master, false))
         return;
     if (has_children(master, true) && !master->admin_is_retired) {
-        master->admin_is_retired = true;
-        if (master->current)
-            generation_retire_admin(master->current, ADMIN_DRAIN);
+        retire_admin(master);
         return;
     }
     if (!has_children(master, true))
@@ -126,7 +131,7 @@ static void hurry(struct master *master)
     log_warning("told to stop again: what is in flight is cut");
     if (!master->is_draining)
         drain(master);
-    master->admin_is_retired = true;
+    retire_admin(master); /* one that waits for the end of a back-off is not to come either */
     for (struct child *child = master->children; child; child = child->next)
         child_drain(child, CHANNEL_DRAIN_NOW, false, 0);
 }
