@@ -12,6 +12,14 @@
 
 /* Hangs, seen from beside. */
 
+static const struct {
+    const char *fault, *reason;
+} stuck_rows[] = {
+    { "loop", "stuck for longer than timeouts\\.watchdog" },
+    { "block", "stuck for longer than timeouts\\.watchdog" },
+    { "stop", "stopped by a signal for longer than timeouts\\.watchdog" },
+};
+
 START_TEST(sibling_serves_while_one_is_stuck)
 {
     struct server server;
@@ -19,7 +27,7 @@ START_TEST(sibling_serves_while_one_is_stuck)
 
     if (suite_lacks_faults())
         return;
-    site_start_faulty(&server, text_format(FAULT, "loop"),
+    site_start_faulty(&server, text_format(FAULT, stuck_rows[_i].fault),
                       "workers = 2\ntimeouts = { watchdog = \"2s\" }\n");
     client_open(&client, server.url);
     client_send_get(&client, "/crash");
@@ -27,7 +35,12 @@ START_TEST(sibling_serves_while_one_is_stuck)
     for (int i = 0; i < 40; i++)
         ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
     client_close(&client);
-    server_await(&server, 0, "stuck");
+    server_await(&server, 0,
+                 text_format("worker [12] .* killed by SIGKILL \\(%s\\) after .*, answering GET "
+                             "/crash from 127\\.0\\.0\\.1:[0-9]+; restarting in 0 ms$",
+                             stuck_rows[_i].reason));
+    WAIT_FOR(server_ready_workers(&server) == 2);
+    ck_assert_uint_eq(server_count(&server, 0, "killed"), 1);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
 END_TEST
@@ -120,7 +133,7 @@ int main(void)
     Suite *suite = suite_create("hang");
     TCase *tests = suite_case(suite, "hang");
 
-    tcase_add_test(tests, sibling_serves_while_one_is_stuck);
+    tcase_add_loop_test(tests, sibling_serves_while_one_is_stuck, 0, SUITE_ROWS(stuck_rows));
     tcase_add_test(tests, admin_answers_while_the_only_worker_is_stuck);
     tcase_add_test(tests, admin_is_replaced);
     tcase_add_test(tests, stopped_worker_is_replaced);

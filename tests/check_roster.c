@@ -2,7 +2,6 @@
  * The roster's policy, pair by pair, and what must hold over any sequence of events.
  */
 #include <check.h>
-#include <stdlib.h>
 
 #include "master/roster.h"
 #include "support/suite.h"
@@ -123,31 +122,73 @@ START_TEST(slow_failed_start_is_no_health)
 }
 END_TEST
 
-/* Random histories: never two processes in a place, never one after the end. */
-START_TEST(never_two_processes)
+/* Has the place a process? A retired one may, which drains. */
+static bool is_manned(enum roster_state state)
 {
-    srand(1);
-    for (int history = 0; history < 2000; history++) {
-        struct roster_member member = { 0 };
-        int alive = 0;
-        bool is_over = false;
-        int64_t now = S;
-        for (int step = 0; step < 50; step++) {
-            enum roster_event event = (enum roster_event)(rand() % ROSTER_EVENTS);
-            /* Events that only a living process, or only an empty place, can cause. */
-            if ((event == ROSTER_EXITED || event == ROSTER_READY || event == ROSTER_LEAVING) &&
-                !alive)
-                continue;
-            if (event == ROSTER_EXITED || event == ROSTER_LEAVING)
-                alive--;
-            enum roster_action action = roster_take(&member, event, now += S);
-            alive += action == ROSTER_FORK;
-            ck_assert_int_ge(alive, 0);
-            ck_assert_int_le(alive, 1);
-            ck_assert(!is_over || action == ROSTER_NOTHING);
-            is_over |= event == ROSTER_RETIRE;
-        }
+    return state == ROSTER_PROVING || state == ROSTER_PROVEN || state == ROSTER_STARTING ||
+           state == ROSTER_SERVING;
+}
+
+static bool is_seen[ROSTER_STATES][2];
+
+/* All histories that can happen, from here on. */
+static void walk(enum roster_state state, int alive)
+{
+    if (is_seen[state][alive])
+        return;
+    is_seen[state][alive] = true;
+    ck_assert_msg(state == ROSTER_RETIRED || is_manned(state) == (alive == 1), "%s with %d",
+                  roster_state_names[state], alive);
+    for (unsigned i = 0; i < ROSTER_EVENTS; i++) {
+        enum roster_event event = (enum roster_event)i;
+        struct roster_member member = { .state = state };
+        bool is_end = event == ROSTER_EXITED || event == ROSTER_LEAVING;
+        if ((is_end || event == ROSTER_READY) && alive == 0)
+            continue; /* only a process can cause it */
+        enum roster_action action = roster_take(&member, event, S);
+        int next = alive - is_end + (action == ROSTER_FORK);
+        ck_assert_msg(next == 0 || next == 1, "%s + %s: %d processes", roster_state_names[state],
+                      roster_event_names[event], next);
+        ck_assert(state != ROSTER_RETIRED || action == ROSTER_NOTHING);
+        ck_assert((action == ROSTER_DISMISS) == (event == ROSTER_RETIRE && is_manned(state)));
+        ck_assert((action == ROSTER_BACK_OFF) == (member.state == ROSTER_WAITING && is_end));
+        walk(member.state, next);
     }
+}
+
+/* Never two processes in a place, none after the end, nobody who is not told to go; and no state
+ * that cannot be reached. */
+START_TEST(every_history)
+{
+    walk(ROSTER_VACANT, 0);
+    for (unsigned state = 0; state < ROSTER_STATES; state++)
+        ck_assert_msg(is_seen[state][0] || is_seen[state][1], "%s", roster_state_names[state]);
+}
+END_TEST
+
+START_TEST(every_row_is_one_of_its_own)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        ck_assert(rows[i].action != ROSTER_NOTHING || rows[i].next != rows[i].state);
+        for (size_t k = 0; k < i; k++)
+            ck_assert(rows[i].state != rows[k].state || rows[i].event != rows[k].event);
+    }
+}
+END_TEST
+
+START_TEST(everything_has_a_name)
+{
+    const struct {
+        const char *const *names;
+        unsigned count;
+    } tables[] = {
+        { roster_state_names, ROSTER_STATES },
+        { roster_event_names, ROSTER_EVENTS },
+        { roster_action_names, ROSTER_ACTIONS },
+    };
+    for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+        for (unsigned k = 0; k < tables[i].count; k++)
+            ck_assert(tables[i].names[k] != NULL && *tables[i].names[k] != '\0');
 }
 END_TEST
 
@@ -160,6 +201,8 @@ int main(void)
     tcase_add_loop_test(tests, health_forgets_failures, 0, 4);
     tcase_add_loop_test(tests, leaving_is_no_failure, 0, 4);
     tcase_add_test(tests, slow_failed_start_is_no_health);
-    tcase_add_test(tests, never_two_processes);
+    tcase_add_test(tests, every_history);
+    tcase_add_test(tests, every_row_is_one_of_its_own);
+    tcase_add_test(tests, everything_has_a_name);
     return suite_run(suite);
 }
