@@ -123,6 +123,48 @@ START_TEST(sibling_serves_during_a_back_off)
 }
 END_TEST
 
+/* Somebody who has mended the cause need not wait. */
+START_TEST(reload_ends_a_back_off)
+{
+    struct server server;
+
+    site_start(&server, "workers = 2\n");
+    WAIT_FOR((kill_all_but(&server, 0), count_waiting(&server, 3.) == 2));
+    server_reload(&server);
+    size_t mark = server_mark(&server);
+    ck_assert_uint_eq(server_ready_workers(&server), 2);
+    ck_assert_uint_eq(count_waiting(&server, 0.), 0);
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    /* Nor has the old place come back. */
+    ck_assert_uint_eq(server_count(&server, mark, "started, generation 1$"), 0);
+}
+END_TEST
+
+START_TEST(draining_worker_is_not_replaced)
+{
+    struct server server;
+    struct client client;
+
+    site_start(&server, "workers = 1\ntimeouts = { drain = \"1h\" }\n");
+    client_open(&client, server.url);
+    client_send_get(&client, "/never");
+    WAIT_FOR(site_counter(&server, "connections_accepted") >= 1);
+    pid_t old = server_worker(&server, 1);
+    server_reload(&server);
+    pid_t new = server_worker(&server, 1);
+    ck_assert(old > 0 && new > 0 && old != new &&process_is_alive(old));
+    ck_assert_int_eq(kill(old, SIGKILL), 0);
+    const char *line = server_await(&server, 0, text_format("\\(pid %d\\) killed by SIGKILL", old));
+    ck_assert_msg(!text_matches(line, "restarting"), "%s", line);
+    WAIT_FOR(json_count(json_get(server_status(&server), "children")) == 1);
+    ck_assert_int_eq(server_worker(&server, 1), new);
+    ck_assert_uint_eq(server_count(&server, 0, "worker 1 .*started"), 2);
+    client_close(&client);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
 START_TEST(stop_while_no_worker_is_alive)
 {
     static const int signals[] = { SIGTERM, SIGINT, SIGQUIT };
@@ -369,6 +411,8 @@ int main(void)
 
     tcase_add_test(tests, crash_loop_is_bounded_and_ends);
     tcase_add_test(tests, sibling_serves_during_a_back_off);
+    tcase_add_test(tests, reload_ends_a_back_off);
+    tcase_add_test(tests, draining_worker_is_not_replaced);
     tcase_add_loop_test(tests, stop_while_no_worker_is_alive, 0, 3);
     tests = suite_case(suite, "many");
     tcase_add_test(tests, many_dead_at_once);

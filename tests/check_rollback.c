@@ -54,6 +54,7 @@ static const struct {
       "127\\.0\\.0\\.1:%PORT%" },
     { "log in no directory", SERVER_BASE "log = \"gone/log\"\n", 78,
       "hayate\\.conf:3: .*gone/log" },
+    { "log that is a directory", SERVER_BASE "log = \".\"\n", 78, "hayate\\.conf:3: .*directory" },
     { "access log in no directory", SERVER_BASE "access_log = \"gone/log\"\n", 78,
       "hayate\\.conf:3: .*gone/log" },
     { "unix socket in no directory",
@@ -111,6 +112,7 @@ START_TEST(failure_changes_nothing)
     client_open(&client, server.url);
     pid_t workers[] = { server_worker(&server, 1), server_worker(&server, 2) };
     const char *files = list_files(&server);
+    const char *running = server_expect(&server, 0, LIST("config", "--running"));
     int fd = taken_port(&port);
     const char *number = text_format("%u", port);
     if (failure_rows[_i].config == NULL)
@@ -139,6 +141,7 @@ START_TEST(failure_changes_nothing)
     ck_assert_msg(!reply.is_last, "the failed reload ends connections");
     client_close(&client);
     ck_assert_int_eq(access(scratch_path("gone"), F_OK), -1);
+    ck_assert_str_eq(server_expect(&server, 0, LIST("config", "--running")), running);
     await_files(&server, files, 3);
 
     close(fd);
