@@ -207,7 +207,7 @@ START_TEST(frozen_while_it_drains)
     struct server server;
     struct client client;
 
-    start_still(&server, _i, "workers = 1\ntimeouts = { drain = \"1s\" }\n");
+    start_still(&server, _i, "workers = 1\ntimeouts = { drain = \"500ms\" }\n");
     client_open(&client, server.url);
     client_send_get(&client, "/never");
     WAIT_FOR(json_number(json_get(server_status(&server), "connections_accepted")) >= 1);
