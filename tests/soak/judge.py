@@ -15,6 +15,7 @@ class Death:
 
     From `stopped` on it accepted nothing more, and `ports` are the clients that it held then. Where it went on for a
     moment, for it was to crash by itself, is_loose is set, and it may have accepted those in `queued`, and later ones.
+    The same tells of a worker that is told to leave, which closes what is idle within a second.
     """
 
     def __init__(self, kind, pid, what):
@@ -25,6 +26,7 @@ class Death:
         self.ports = frozenset()
         self.queued = frozenset()
         self.is_loose = False
+        self.before = frozenset()  # of one that hangs by a request: what it held before it went on to that
 
     def explains(self, one):
         if one.ended < self.stopped:
@@ -39,10 +41,11 @@ class Death:
         if not self.stopped - SLACK <= one.ended <= end + SLACK:
             return False
         # Connections of more than one request were still there.
-        return one.kind in (record.FRESH, record.SLOW) or self.is_loose or one.port in self.ports
+        return one.kind in (record.FRESH, record.SLOW) or self.is_loose or \
+            one.port in self.ports or one.port in self.before
 
 
-def reason(one, deaths, drain):
+def reason(one, deaths, leaves, drain):
     """Why this record may be what it is, or None."""
     for death in deaths.get(one.port, ()):
         if death.explains(one):
@@ -56,6 +59,11 @@ def reason(one, deaths, drain):
         return "connection idle for longer than timeouts.drain"
     if one.outcome == record.LOST and one.sent - one.idle_since >= drain - SLACK:
         return "raced: sent as the server closed what was idle for timeouts.drain"
+    if any(leave.explains(one) for leave in leaves):
+        if one.outcome == record.CLOSED_IDLE:
+            return "idle connection of a worker that was told to leave"
+        if one.outcome == record.LOST and one.sent - one.idle_since >= SLACK:
+            return "raced: sent as a worker that was told to leave closed what was idle"
     return None
 
 
@@ -86,9 +94,9 @@ class Verdict:
         self.faults.append(text)
 
 
-def judge_records(verdict, records, deaths, drain, start, stopped):
+def judge_records(verdict, records, killer, drain, start, stopped):
     """The load went from start to stopped. Returns how each request ended, by its number."""
-    table = by_port(deaths)
+    table = by_port(killer.deaths)
     final = {}
     last = start
     for one in records:
@@ -103,7 +111,7 @@ def judge_records(verdict, records, deaths, drain, start, stopped):
                 verdict.gap, verdict.gap_at = one.ended - last, last - start
             last = max(last, one.ended)
         elif one.outcome in record.BAD:
-            why = reason(one, table, drain)
+            why = reason(one, table, killer.leaves, drain)
             verdict.failed += bool(one.number)
             verdict.explained += bool(one.number and why)
             if why:

@@ -59,6 +59,7 @@ class Killer:
     def __init__(self, server):
         self.server = server
         self.deaths = []
+        self.leaves = []
         self.faults = []
 
     def grip(self, pid):
@@ -120,6 +121,20 @@ class Killer:
             self.bury(*found, "SIGSTOP")
         return bool(found)
 
+    def dismiss(self, pid):
+        """Tells it to leave: it drains, and loses no request."""
+        found = self.freeze(pid, "SIGTERM")
+        if not found:
+            return False
+        handle, death = found
+        death.is_loose = True
+        self.leaves.append(death)
+        send(handle, signal.SIGTERM)
+        send(handle, signal.SIGCONT)
+        death.died = time.monotonic() + 0.1
+        os.close(handle)
+        return True
+
     def owner(self, client):
         """The child that holds this connection."""
         for _ in range(200):
@@ -160,11 +175,11 @@ class Killer:
         end = time.monotonic() + hayate.WATCHDOG / 2
         while time.monotonic() < end:
             if rows(self.server.port).get(port, (0, 0))[1] == 0:
-                stopped = time.monotonic()
+                stopped, before = time.monotonic(), death.ports
                 try:
                     look(death, self.server.port)
                 except OSError:
                     return
-                death.stopped, death.is_loose = stopped, False
+                death.stopped, death.is_loose, death.before = stopped, False, before
                 return
             time.sleep(0.005)

@@ -121,8 +121,8 @@ class Operator:
     # Bad ones.
 
     def bad_syntax(self):
-        self.bad_reload("syntax", self.rng.choice(("workers = 2\nlisten = [ \n", "wrokers = 2\n", "workers = 0\n", "")) +
-                        "}\n")
+        texts = ("workers = 2\nlisten = [ \n", "wrokers = 2\n", "workers = 0\n", "}\n")
+        self.bad_reload("syntax", self.rng.choice(texts))
 
     def bad_port(self):
         port = self.holder.getsockname()[1]

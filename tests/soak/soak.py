@@ -84,13 +84,7 @@ def kill_at_random(killer, rng, has_faults):
     if what == "hang":
         return "hang: SIGSTOP" if killer.hang(pid) else None
     if what == "SIGTERM":
-        # It drains, and loses nothing.
-        handle = killer.grip(pid)
-        if handle is None:
-            return None
-        kill.send(handle, signal.SIGTERM)
-        os.close(handle)
-        return "told to leave: SIGTERM"
+        return "told to leave: SIGTERM" if killer.dismiss(pid) else None
     if what in ("crash", "abort", "loop", "block"):
         hangs = what in ("loop", "block")
         return f"{'hang' if hangs else 'crash'} by a request: {what}" if killer.fault(what, hangs) else None
@@ -173,7 +167,8 @@ class Soak:
         for thread in threads:
             thread.start()
         end = start + self.options.seconds
-        while not self.is_over.is_set() and time.monotonic() < end and load.poll() is None and self.server.process.poll() is None:
+        while not self.is_over.is_set() and time.monotonic() < end \
+                and load.poll() is None and self.server.process.poll() is None:
             self.is_over.wait(min(1, max(0, end - time.monotonic())))
         self.is_over.set()
         for thread in threads:
@@ -211,7 +206,7 @@ class Soak:
     def judge(self, start, stopped, path):
         verdict = judge.Verdict()
         deaths = self.killer.deaths
-        final = judge.judge_records(verdict, record.read(path), deaths, hayate.DRAIN, start, stopped)
+        final = judge.judge_records(verdict, record.read(path), self.killer, hayate.DRAIN, start, stopped)
         lines = judge.count_lines(self.server.folder)
         judge.judge_lines(verdict, final, lines, deaths, start)
         judge.judge_deaths(verdict, self.server.folder, deaths)
