@@ -15,6 +15,7 @@
 #include "support/text.h"
 
 #define MOST 128
+#define TOO_SLOW "hundreds of reloads and deaths take too long under valgrind"
 
 /* What a server has at one moment: its master, and the most that any of its children has. */
 struct measure {
@@ -119,6 +120,8 @@ START_TEST(over_reloads)
     struct measure early, late;
     int rounds = lone_is_instrumented() ? 4 : 20;
 
+    if (suite_has_valgrind() && suite_skip(TOO_SLOW))
+        return;
     server_start(&server,
                  &(struct server_options){ .config = text_format(CONFIG, "socket1", 2U, "") });
     for (int i = 0; i < 2; i++)
@@ -163,6 +166,8 @@ START_TEST(over_deaths)
     struct measure early, late;
     unsigned workers = lone_is_instrumented() ? 4 : 72;
 
+    if (suite_has_valgrind() && suite_skip(TOO_SLOW))
+        return;
     server_start(&server, &(struct server_options){
                               .config = text_format(SERVER_BASE "workers = %u\n", workers) });
     live_and_die(&server, workers);
