@@ -35,12 +35,14 @@ static void add(struct trace *trace, uintptr_t address)
 }
 
 /* The lowest address that can be read: when the stack has overflowed, the pointer is below it. From
- * there to the top all of it is mapped. */
+ * there to the top all of it is mapped. The advice is what holds anyway, so all that comes of it is an
+ * error where nothing is mapped. */
 static uintptr_t find_bottom(uintptr_t stack)
 {
     uintptr_t page = stack & ~(self.page - 1);
     for (int i = 0; i < PAGES_BELOW && page < self.top; i++, page += self.page)
-        if (msync((void *)page, self.page, MS_ASYNC) == 0) /* NOLINT(performance-no-int-to-ptr) */
+        if (madvise((void *)page, self.page, MADV_NORMAL) ==
+            0) /* NOLINT(performance-no-int-to-ptr) */
             return page > stack ? page : stack;
     return self.top;
 }
