@@ -11,12 +11,13 @@
 /* More pages than this below the stack, and its pointer is taken for nonsense. */
 #define PAGES_BELOW 64
 
-/* A handler gets no argument. Written once, before the handler is there. */
+/* A handler gets no argument. Written before the handler is there. Not all zero, so that it lies with
+ * what each process writes anyway, not beside the stack, in a page of its own. */
 static struct {
     struct trace *trace; /* NULL: none, it is told */
     uintptr_t top;       /* nothing is read there or above */
     uintptr_t page;
-} self;
+} self = { .page = 4096 };
 
 static void add(struct trace *trace, uintptr_t address)
 {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,10 +91,11 @@ void oom_begin(struct oom *oom)
     if (oom->has_begun)
         return;
     oom->has_begun = true;
-    if (!look(oom, &count))
-        return;
-    oom->explained = count.value;
-    note(oom, &count, clock_monotonic());
+    if (look(oom, &count)) {
+        oom->explained = count.value;
+        note(oom, &count, clock_monotonic());
+    }
+    malloc_trim(0); /* a list of mounts may be long */
 }
 
 const char *oom_explain(struct oom *oom, int64_t now, char *text)
