@@ -41,10 +41,11 @@ static void add(struct trace *trace, uintptr_t address)
 static uintptr_t find_bottom(uintptr_t stack)
 {
     uintptr_t page = stack & ~(self.page - 1);
-    for (int i = 0; i < PAGES_BELOW && page < self.top; i++, page += self.page)
-        if (madvise((void *)page, self.page, MADV_NORMAL) ==
-            0) /* NOLINT(performance-no-int-to-ptr) */
+    for (int i = 0; i < PAGES_BELOW && page < self.top; i++, page += self.page) {
+        void *start = (void *)page; /* NOLINT(performance-no-int-to-ptr) */
+        if (madvise(start, self.page, MADV_NORMAL) == 0)
             return page > stack ? page : stack;
+    }
     return self.top;
 }
 
