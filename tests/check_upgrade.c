@@ -94,6 +94,14 @@ static double number(const struct server *server, const char *name)
     return json_number(json_get(server_status(server), name));
 }
 
+/* The descriptors of a master that has buried all but so many children. */
+static unsigned count_files(const struct server *server, unsigned children)
+{
+    WAIT_FOR(json_count(json_get(server_status(server), "children")) == children);
+    server_status(server); /* so the turn of its loop that buried the last one is over */
+    return process_count_files(server->pid);
+}
+
 /* Those that go well. */
 
 START_TEST(new_binary_serves)
@@ -296,8 +304,7 @@ START_TEST(nothing_leaks)
 
     start(&server, SERVER_BASE SERVER_ADMIN "workers = 2\naccess_log = \"access\"\n");
     upgrade(&server, 0);
-    await_processes(&server, 3);
-    unsigned before = process_count_files(server.pid);
+    unsigned before = count_files(&server, 3);
     for (int i = 0; i < 5; i++) {
         install();
         upgrade(&server, 0);
@@ -306,7 +313,7 @@ START_TEST(nothing_leaks)
         server_rewrite(&server, SERVER_BASE SERVER_ADMIN "workers = 2\naccess_log = \"access\"\n");
     }
     await_processes(&server, 3);
-    WAIT_FOR(process_count_files(server.pid) == before);
+    ck_assert_uint_eq(count_files(&server, 3), before);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }
 END_TEST
@@ -710,7 +717,8 @@ START_TEST(upgrade_comes_before_the_next_reload)
     int clients[3];
     for (int i = 0; i < 3; i++)
         clients[i] = server_connect_control(&server);
-    server_rewrite(&server, SERVER_BASE "routes = ( { path = \"/hello\" fault = \"mute\" } )\n");
+    server_rewrite(&server, SERVER_BASE "workers = 1\n"
+                                        "routes = ( { path = \"/hello\" fault = \"mute\" } )\n");
     ask(clients[0], "reload\n"); /* takes its time */
     server_await(&server, 0, "worker 1 .*started, generation 2");
     server_rewrite(&server, SERVER_BASE "workers = 1\n");

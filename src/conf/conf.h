@@ -161,6 +161,10 @@ struct conf_request {
  */
 struct conf *conf_load(const struct conf_request *request, struct conf_error *error);
 
+/* The same; when it fails, *tried is what it had read by then: the caller's, else empty. */
+struct conf *conf_load_tried(const struct conf_request *request, struct conf_error *error,
+                             struct files *tried);
+
 /* What an earlier load of the same request has found outside: the files, and the workers' account
  * (of a master that is root). */
 struct conf_record {
@@ -177,9 +181,6 @@ struct conf_record {
 struct conf *conf_load_recorded(const struct conf_request *request,
                                 const struct conf_record *record, struct conf_error *error);
 
-/* The same; when it fails, *tried is what it had read by then: the caller's, else empty. */
-struct conf *conf_load_tried(const struct conf_request *request, struct conf_error *error,
-                             struct files *tried);
 void conf_free(struct conf *conf);
 
 /*

@@ -13,7 +13,6 @@
 #include "master/control.h"
 #include "master/master.h"
 #include "master/prepare.h"
-#include "master/upgrade.h"
 
 /* How long a reopen waits for a child that does not answer. */
 #define REOPEN_DEADLINE 5.
@@ -28,7 +27,6 @@ static void end_round(struct master *master, int status, const char *answer)
         master->reopen.is_wanted = false;
         master_reopen(master);
     }
-    upgrade_resume(master);
 }
 
 static void end_round_as_found(struct master *master)

@@ -172,8 +172,6 @@ static void reap(struct master *master, struct child *child, int status)
     master_update(master);
     if (master->is_stopping)
         stop_child_gone(master);
-    else
-        upgrade_child_gone(master);
 }
 
 static struct child *find_child(const struct master *master, pid_t pid)
@@ -303,6 +301,7 @@ static void on_sweep(struct ev_loop *loop, ev_prepare *prepare, int events)
     (void)loop;
     (void)events;
     master_sweep(prepare->data);
+    upgrade_go_on(prepare->data);
 }
 
 static int init_loop(struct master *master)

@@ -46,7 +46,7 @@ struct master {
     int signals;
     ev_io signalled;
     ev_periodic never; /* keeps libev from waking up each minute */
-    ev_prepare sweep;  /* frees what the last event ended */
+    ev_prepare sweep;  /* frees what the last event ended, and goes on with an upgrade */
     struct scoreboard *scoreboard;
     int scoreboard_fd;
     uint32_t address_key; /* of steering by address (listener.h); 0: none yet */
@@ -108,7 +108,7 @@ const char *master_upgrade(struct master *master);
 /* Waits for the children that have ended. */
 void master_reap(struct master *master);
 
-/* Frees the generations that have ended. */
+/* Frees the generations that have ended. Not while a child of one is being reaped. */
 void master_sweep(struct master *master);
 
 #endif

@@ -48,11 +48,10 @@ static void end_round(struct master *master, int status, const char *answer)
         notify_ready(master->notify, master_status_line(master, line, sizeof(line)));
     control_answer(master->control, CONTROL_RELOAD, round, status, answer);
     upgrade_finish(master);
-    /* Who asks for reloads without end must not put an upgrade off. */
-    upgrade_resume(master);
     reload_resume(master);
 }
 
+/* An upgrade that is asked for comes first: reloads without end must not put it off. */
 void reload_resume(struct master *master)
 {
     if (!master->reload.is_wanted || master->is_stopping || upgrade_is_running(master))

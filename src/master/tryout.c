@@ -63,8 +63,9 @@ static void on_overdue(struct ev_loop *loop, ev_timer *timer, int events)
     (void)loop;
     (void)events;
     struct tryout *tryout = timer->data;
-    snprintf(tryout->failure, sizeof(tryout->failure),
-             "it did not answer its own first request within %.0f s", DEADLINE);
+    if (!tryout->failure[0])
+        snprintf(tryout->failure, sizeof(tryout->failure), "it did not %s within %.0f s",
+                 tryout->has_answered ? "end" : "answer its own first request", DEADLINE);
     kill_all(tryout);
 }
 

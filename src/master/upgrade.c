@@ -67,7 +67,7 @@ void upgrade_fini(struct master *master)
 
 bool upgrade_is_running(const struct master *master)
 {
-    return master->upgrade.state != UPGRADE_NONE;
+    return master->upgrade.state != UPGRADE_NONE || master->upgrade.is_wanted;
 }
 
 bool upgrade_is_proving(const struct master *master)
@@ -118,7 +118,6 @@ static void begin(struct master *master)
     upgrade->state = UPGRADE_TRIAL;
     upgrade->began = clock_monotonic();
     notify_reloading(master->notify);
-    master_sweep(master);
     if (!upgrade->path) {
         fail_early(master, "where the binary is was not to be found out: is /proc mounted?");
         return;
@@ -142,7 +141,6 @@ const char *master_upgrade(struct master *master)
     if (upgrade->state != UPGRADE_NONE || upgrade->is_wanted)
         return "another upgrade is under way";
     upgrade->is_wanted = true;
-    upgrade_resume(master);
     return NULL;
 }
 
@@ -170,7 +168,6 @@ static int execute(const struct master *master, int binary, int fd, const struct
 static void execute_new(struct master *master)
 {
     struct legacy *legacy = NULL;
-    master_sweep(master);
     int fd = bequeath(master, NULL, &legacy);
     execute(master, master->upgrade.new_binary, fd, legacy);
     int reason = errno;
@@ -187,26 +184,10 @@ void upgrade_reaped(struct master *master, pid_t pid, int status)
         return;
     if (!failure) {
         upgrade->state = UPGRADE_TRIED;
-        upgrade_resume(master);
         return;
     }
     snprintf(reason, sizeof(reason), "%.256s in its trial: %.700s", upgrade->path, failure);
     fail(master, upgrade->tryout.status, reason);
-}
-
-void upgrade_resume(struct master *master)
-{
-    struct upgrade *upgrade = &master->upgrade;
-    if (upgrade->state == UPGRADE_LOST)
-        upgrade_child_gone(master);
-    if (master->reload.running != 0 || master->reopen.running != 0 || master->is_stopping)
-        return;
-    if (upgrade->state == UPGRADE_TRIED) {
-        execute_new(master);
-    } else if (upgrade->is_wanted && upgrade->state == UPGRADE_NONE) {
-        upgrade->is_wanted = false;
-        begin(master);
-    }
 }
 
 void upgrade_take_over(struct master *master, const struct legacy *legacy)
@@ -254,7 +235,7 @@ void upgrade_finish(struct master *master)
     control_answer(master->control, CONTROL_UPGRADE, UINT64_MAX, EXIT_SUCCESS, answer);
 }
 
-/* Children of the generation that failed. They never accepted a connection, and were told to leave. */
+/* Children of the generation that failed: they never accepted a connection, and are to leave. */
 static bool has_newcomer(const struct master *master)
 {
     for (const struct child *child = master->children; child; child = child->next)
@@ -268,7 +249,6 @@ static void execute_old(struct master *master)
     struct legacy *legacy = NULL;
     struct upgrade *upgrade = &master->upgrade;
     const struct bequest_failure failure = { upgrade->status, upgrade->failure };
-    master_sweep(master);
     int fd = bequeath(master, &failure, &legacy);
     execute(master, upgrade->old_binary, fd, legacy);
     int error = errno;
@@ -288,14 +268,24 @@ void upgrade_go_back(struct master *master, int status, const char *reason)
     upgrade->state = UPGRADE_LOST;
     upgrade->status = status;
     snprintf(upgrade->failure, sizeof(upgrade->failure), "%s", reason);
-    upgrade_child_gone(master);
 }
 
-void upgrade_child_gone(struct master *master)
+void upgrade_go_on(struct master *master)
 {
-    if (master->upgrade.state == UPGRADE_LOST && master->reopen.running == 0 &&
-        !has_newcomer(master))
-        execute_old(master);
+    struct upgrade *upgrade = &master->upgrade;
+    if (master->reopen.running != 0 || master->is_stopping)
+        return;
+    if (upgrade->state == UPGRADE_LOST) {
+        if (!has_newcomer(master))
+            execute_old(master);
+    } else if (master->reload.running != 0) {
+        return;
+    } else if (upgrade->state == UPGRADE_TRIED) {
+        execute_new(master);
+    } else if (upgrade->is_wanted && upgrade->state == UPGRADE_NONE) {
+        upgrade->is_wanted = false;
+        begin(master);
+    }
 }
 
 void upgrade_return(const struct master *master, const struct legacy *legacy, const char *reason)

@@ -24,7 +24,7 @@ struct master;
 enum upgrade_state {
     UPGRADE_NONE,
     UPGRADE_TRIAL,   /* the new binary runs as a child */
-    UPGRADE_TRIED,   /* that went well; a reopen of the logs is to end before the exec */
+    UPGRADE_TRIED,   /* that went well: the exec is next, when no reopen of the logs runs */
     UPGRADE_PROVING, /* we are the new binary, and prepare a generation */
     UPGRADE_PROVEN,  /* it serves */
     UPGRADE_LOST,    /* that failed: when its children are gone we go back */
@@ -55,10 +55,12 @@ void upgrade_fini(struct master *master);
 /* A process that is no child of the master's table has ended: the trial, perhaps. */
 void upgrade_reaped(struct master *master, pid_t pid, int status);
 
-/* A reload or a reopen has ended: what waited for that goes on. */
-void upgrade_resume(struct master *master);
+/* What waits for the end of a reload, of a reopen or of children goes on, if these have ended. For
+ * the turn of the loop alone: deeper down somebody may be at work on what it writes down, and what
+ * it frees with the generations that have ended. */
+void upgrade_go_on(struct master *master);
 
-/* Is one under way, so that a reload must wait? */
+/* Is one under way or asked for, so that the next reload must wait? */
 bool upgrade_is_running(const struct master *master);
 
 /* The new master has adopted `legacy`: it proves itself; or it is the old one again. */
@@ -70,9 +72,6 @@ bool upgrade_is_proving(const struct master *master);
 void upgrade_commit(struct master *master, const char *change);
 void upgrade_finish(struct master *master);
 void upgrade_go_back(struct master *master, int status, const char *reason);
-
-/* A child is gone: we may be able to go back. */
-void upgrade_child_gone(struct master *master);
 
 /* What could not be taken over goes back at once. Returns if that is not possible. */
 void upgrade_return(const struct master *master, const struct legacy *legacy, const char *reason);
