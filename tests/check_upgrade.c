@@ -637,6 +637,40 @@ static void ask(int fd, const char *command)
     ck_assert_int_eq(send(fd, command, strlen(command), MSG_NOSIGNAL), (ssize_t)strlen(command));
 }
 
+/* Where the old binary may not be executed any more, the new one goes on with the old workers. */
+START_TEST(no_way_back)
+{
+    struct server server;
+
+    if (suite_lacks_faults())
+        return;
+    start(&server, SERVER_BASE "workers = 1\nwatch = true\n");
+    pid_t worker = server_worker(&server, 1);
+    ck_assert_int_eq(link(scratch_path(BINARY), scratch_path("old")), 0);
+    install();
+    server_rewrite(&server, SERVER_BASE "workers = 1\nwatch = true\n"
+                                        "routes = ( { path = \"/hello\" fault = \"mute\" } )\n");
+    int waiting = server_connect_control(&server);
+    ask(waiting, "upgrade\n");
+    server_await(&server, 0, "worker 1 .*started, generation 2");
+    ck_assert_int_eq(chmod(scratch_path("old"), 0644), 0);
+    const char *answer = read_answer(waiting);
+    ck_assert_msg(text_matches(answer,
+                               "^1\nupgrade failed, .*said nothing.*; and it cannot go back "
+                               "to the old binary: Permission denied\n"),
+                  "%s", answer);
+    ck_assert_uint_eq(running_inode(&server), inode_of(scratch_path(BINARY)));
+    ck_assert_int_eq(server_worker(&server, 1), worker);
+    ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
+    ck_assert(json_get(server_status(&server), "watching")->type == JSON_TRUE);
+    server_rewrite(&server, SERVER_BASE "workers = 2\nwatch = true\n");
+    server_reload(&server);
+    upgrade(&server, 0);
+    ck_assert_uint_eq(server_ready_workers(&server), 2);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
 /* Who has said nothing yet, or half of it, is not lost by the exec. */
 START_TEST(control_clients_survive)
 {
@@ -806,6 +840,7 @@ int main(void)
     tcase_add_test(tests, gives_back);
     tcase_add_test(tests, goes_back_to_watching);
     tcase_add_test(tests, going_back_under_load);
+    tcase_add_test(tests, no_way_back);
     tcase_add_test(tests, control_clients_survive);
     tcase_add_loop_test(tests, two_at_once, 0, SUITE_ROWS(pair_rows));
     tcase_add_test(tests, reload_after_a_failing_trial);

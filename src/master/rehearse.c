@@ -83,6 +83,7 @@ void rehearse(const struct master_options *options)
     struct conf *conf = conf_load(&request, &why);
     if (!conf)
         fail(channel, EX_CONFIG, "%s", why.text);
+    log_set_format(conf->log_format, conf->log_level);
     struct scoreboard *scoreboard = scoreboard_new(&scoreboard_fd);
     struct scoreboard_slot *slot =
         scoreboard ? scoreboard_take(scoreboard, SCOREBOARD_TRIAL) : NULL;
