@@ -38,11 +38,17 @@ class Death:
     def may_hold_line_of(self, one):
         """A worker collects its lines and writes them when it returns to its loop: a kill before that takes them."""
         end = self.died if self.is_loose else self.stopped
-        if not self.stopped - SLACK <= one.ended <= end + SLACK:
+        # It was answered at some time from sent to ended; a client may be late to notice.
+        if one.sent > end + SLACK or one.ended < self.stopped - SLACK:
             return False
         # Connections of more than one request were still there.
         return one.kind in (record.FRESH, record.SLOW) or self.is_loose or \
             one.port in self.ports or one.port in self.before
+
+    def __str__(self):
+        state = "accepting a moment more, " if self.is_loose else ""
+        return (f"{self.what} (pid {self.pid}) by {self.kind}: stopped at {self.stopped:.3f}, {state}gone at "
+                f"{self.died:.3f}, held {sorted(self.ports | self.before)}")
 
 
 def reason(one, deaths, leaves, drain):

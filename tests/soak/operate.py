@@ -77,7 +77,8 @@ class Operator:
         self.reload("the same file")
 
     def change_workers(self):
-        self.reload("worker count", workers=self.rng.choice((1, 2, 3, 4, MOST_WORKERS)))
+        others = {1, 2, 3, 4, MOST_WORKERS} - {self.options.get("workers", 2)}
+        self.reload("worker count", workers=self.rng.choice(sorted(others)))
 
     def change_routes(self):
         self.turns += 1

@@ -206,6 +206,8 @@ class Soak:
     def judge(self, start, stopped, path):
         verdict = judge.Verdict()
         deaths = self.killer.deaths
+        with open(self.server.path("deaths"), "w") as file:
+            file.writelines(f"{death}\n" for death in deaths + self.killer.leaves)
         final = judge.judge_records(verdict, record.read(path), self.killer, hayate.DRAIN, start, stopped)
         lines = judge.count_lines(self.server.folder)
         judge.judge_lines(verdict, final, lines, deaths, start)
