@@ -140,7 +140,7 @@ APART static int fault_memory(void)
 {
     volatile int taken = 0;
     for (;;) {
-        char *more = malloc(1 << 20);
+        char *volatile more = malloc(1 << 20); /* or else clang leaves it out */
         if (!more)
             pause();
         else
