@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "support/client.h"
+#include "support/json.h"
 #include "support/server.h"
 #include "support/site.h"
 #include "support/suite.h"
@@ -163,6 +164,40 @@ START_TEST(stop_of_a_start_that_hangs)
 }
 END_TEST
 
+/* A process that is not ready yet; 0: none. */
+static pid_t find_starting(const struct server *server)
+{
+    const struct json *list = json_get(server_status(server), "children");
+    for (unsigned i = 0; i < json_count(list); i++) {
+        const struct json *entry = json_at(list, i);
+        if (strcmp(json_string(json_get(entry, "state")), "starting") == 0)
+            return (pid_t)json_number(json_get(entry, "pid"));
+    }
+    return 0;
+}
+
+/* Workers of a reload that failed have a second left: a stop gives them no more. */
+START_TEST(stop_after_a_reload_that_hangs)
+{
+    struct server server;
+    pid_t pid;
+
+    if (suite_lacks_faults())
+        return;
+    site_start(&server, "workers = 1\n" PATIENT);
+    server_rewrite(&server, SERVER_BASE PATIENT
+                   "workers = 3\nroutes = ( { path = \"/a\" fault = \"mute\" } )\n");
+    server_signal(&server, SIGHUP);
+    WAIT_FOR((pid = find_starting(&server)) > 0);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    server_await(&server, 0, "reload failed");
+    server_signal(&server, SIGTERM);
+    int status = server_wait(&server);
+    ck_assert_msg(status == 0 || status == 1, "%d", status); /* 1: one was still there */
+    server_await(&server, 0, "stopped in ");
+}
+END_TEST
+
 /* The workers have the signal before the master has looked at its own: whoever comes in between is
  * still served, for nobody else would. */
 START_TEST(group_whose_master_is_slow)
@@ -284,6 +319,7 @@ int main(void)
     tcase_add_test(tests, killed_by_others_is_no_failure_of_the_stop);
     tcase_add_loop_test(tests, stop_during_a_back_off, 0, 2);
     tcase_add_test(tests, stop_of_a_start_that_hangs);
+    tcase_add_test(tests, stop_after_a_reload_that_hangs);
     tcase_add_loop_test(tests, group_whose_master_is_slow, 0, 2);
     tcase_add_loop_test(tests, nothing_in_flight_is_lost, 0, SUITE_ROWS(load_rows));
     return suite_run(suite);

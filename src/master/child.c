@@ -235,6 +235,15 @@ void child_tell(struct child *child, const struct channel_message *message)
     /* Anything else means that it is dead, which SIGCHLD tells next. */
 }
 
+/* Until it is killed, ns. */
+static int64_t time_left(struct child *child)
+{
+    if (!ev_is_active(&child->overdue))
+        return INT64_MAX;
+    ev_now_update(child->master->loop);
+    return (int64_t)(ev_timer_remaining(child->master->loop, &child->overdue) * 1e9);
+}
+
 void child_drain(struct child *child, enum channel_drain how, bool takes_queue, int64_t deadline)
 {
     struct channel_message message = {
@@ -242,11 +251,13 @@ void child_drain(struct child *child, enum channel_drain how, bool takes_queue, 
         .argument = (uint32_t)how | (takes_queue ? CHANNEL_DRAIN_TAKE_QUEUE : 0),
         .value = deadline,
     };
+    int64_t left = child->is_draining ? time_left(child) : INT64_MAX;
     child->is_draining = true;
     child->is_serving = false;
     atomic_store(&child->slot->state, SCOREBOARD_DRAINING);
     child_tell(child, &message);
-    child_expect(child, deadline + DRAIN_GRACE);
+    if (deadline + DRAIN_GRACE < left)
+        child_expect(child, deadline + DRAIN_GRACE);
 }
 
 void child_kill(struct child *child, const char *reason)

@@ -62,7 +62,8 @@ void child_expect(struct child *child, int64_t nanoseconds);
 /* Tells it something. A full channel means that it hangs: it is killed. */
 void child_tell(struct child *child, const struct channel_message *message);
 
-/* Tells it to drain within `deadline` ns, and kills it when it is not gone 1 s after that. */
+/* Tells it to drain within `deadline` ns, and kills it when it is not gone 1 s after that. A drain
+ * that has begun may be made shorter so, not longer. */
 void child_drain(struct child *child, enum channel_drain how, bool takes_queue, int64_t deadline);
 
 void child_kill(struct child *child, const char *reason);
