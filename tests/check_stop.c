@@ -59,6 +59,23 @@ START_TEST(what_is_cut_is_counted)
 }
 END_TEST
 
+/* What was cut before is not the stop's. */
+START_TEST(only_what_the_stop_cuts_is_counted)
+{
+    struct server server;
+    struct client client;
+
+    site_start(&server, "workers = 1\n");
+    open_in_flight(&client, &server, NEVER);
+    pid_t pid = server_kill_worker(&server, 1, SIGKILL);
+    site_await_successor(&server, 1, pid);
+    ck_assert(site_counter(&server, "cut") == 1);
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+    server_await(&server, 0, "stopped in .*: 0 requests cut$");
+    client_close(&client);
+}
+END_TEST
+
 START_TEST(second_signal_counts_too)
 {
     struct server server;
@@ -314,6 +331,7 @@ int main(void)
     TCase *tests = suite_case(suite, "stop");
 
     tcase_add_loop_test(tests, what_is_cut_is_counted, 0, SUITE_ROWS(cut_rows));
+    tcase_add_test(tests, only_what_the_stop_cuts_is_counted);
     tcase_add_test(tests, second_signal_counts_too);
     tcase_add_loop_test(tests, stopped_worker_is_killed, 0, 2);
     tcase_add_test(tests, killed_by_others_is_no_failure_of_the_stop);

@@ -73,6 +73,7 @@ struct master {
     bool admin_is_retired;
     bool has_killed; /* a child had to be killed to stop */
     int64_t stop_began;
+    uint64_t cut_before; /* requests, when the stop began */
     ev_timer stop_delay; /* runs for drain_delay */
     int status;          /* to exit with */
 };

@@ -31,17 +31,25 @@ static bool has_children(const struct master *master, bool is_admin)
     return false;
 }
 
-static void finish(struct master *master)
+/* Since the start, those of workers that were killed too. */
+static uint64_t count_cut(const struct master *master)
 {
     struct scoreboard_sums sums;
-    char span[CLOCK_SPAN_SIZE];
     scoreboard_sum(master->scoreboard, &sums);
+    return sums.cut;
+}
+
+static void finish(struct master *master)
+{
+    char span[CLOCK_SPAN_SIZE];
+    uint64_t cut = count_cut(master);
+    cut = cut > master->cut_before ? cut - master->cut_before : 0;
     clock_span(span, sizeof(span), clock_monotonic() - master->stop_began);
     if (master->has_killed && master->status == EXIT_SUCCESS)
         master->status = EXIT_FAILURE;
     if (master->current)
-        log_info("stopped in %s: %" PRIu64 " request%s cut%s", span, sums.cut,
-                 sums.cut == 1 ? "" : "s", master->has_killed ? ", a child had to be killed" : "");
+        log_info("stopped in %s: %" PRIu64 " request%s cut%s", span, cut, cut == 1 ? "" : "s",
+                 master->has_killed ? ", a child had to be killed" : "");
     else if (master->status == EXIT_SUCCESS)
         log_info("stopped before it had started");
     /* The names go first: who hears that we have stopped may start us again at once. */
@@ -113,6 +121,7 @@ static void begin(struct master *master)
     const struct conf *conf = master->current ? master->current->conf : NULL;
     master->is_stopping = true;
     master->stop_began = clock_monotonic();
+    master->cut_before = count_cut(master);
     upgrade_abandon(master);
     watch_stop(master->watch);
     reload_abandon(master, "the server is stopping");
