@@ -6,9 +6,11 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -190,15 +192,13 @@ static const struct holder holder_rows[] = {
     { "IPv6", false, false, AF_INET6 },    { "IPv6 with SO_REUSEPORT", false, true, AF_INET6 },
 };
 
-START_TEST(taken_port)
+static void expect_named(const struct holder *holder)
 {
     struct server server;
     unsigned port;
 
-    if (holder_rows[_i].family == AF_INET6 && !has_ipv6() && suite_skip("no IPv6 here"))
-        return;
-    int fd = hold_port(&holder_rows[_i], &port);
-    const char *host = holder_rows[_i].family == AF_INET6 ? "[::1]" : "127.0.0.1";
+    int fd = hold_port(holder, &port);
+    const char *host = holder->family == AF_INET6 ? "[::1]" : "127.0.0.1";
     const char *log = server_expect_failure(
         &server,
         &(struct server_options){ .config = text_format(SERVER_CONTROL
@@ -212,6 +212,25 @@ START_TEST(taken_port)
     ck_assert_msg(text_matches(log, "error "), "%s", log);
     ck_assert_msg(!text_matches(log, " started in "), "%s", log);
     close(fd);
+}
+
+START_TEST(taken_port)
+{
+    if (holder_rows[_i].family == AF_INET6 && !has_ipv6() && suite_skip("no IPv6 here"))
+        return;
+    expect_named(&holder_rows[_i]);
+}
+END_TEST
+
+/* As with ProcSubset=pid of the unit, where /proc/net is not there. */
+START_TEST(taken_port_with_little_of_proc)
+{
+    if ((unshare(CLONE_NEWNS) == -1 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1 ||
+         mount("proc", "/proc", "proc", 0, "subset=pid") == -1) &&
+        suite_skip("no mounts of our own here"))
+        return;
+    ck_assert_int_eq(access("/proc/net", F_OK), -1);
+    expect_named(&holder_rows[0]);
 }
 END_TEST
 
@@ -409,6 +428,7 @@ int main(void)
     tcase_add_loop_test(tests, port_from_the_environment, 0, SUITE_ROWS(port_rows));
     tcase_add_test(tests, port_0_from_the_environment_serves);
     tcase_add_loop_test(tests, taken_port, 0, SUITE_ROWS(holder_rows));
+    tcase_add_test(tests, taken_port_with_little_of_proc);
     tcase_add_test(tests, port_of_another_hayate);
     tcase_add_test(tests, port_of_a_server_that_just_stopped);
     tcase_add_test(tests, live_unix_socket_is_not_taken);

@@ -47,7 +47,7 @@ static bool is_in_the_way(const struct address *ours, const uint32_t *theirs, un
            memcmp(words, theirs, count * 4U) == 0;
 }
 
-/* The inode of the listening socket in a table such as /proc/net/tcp; 0: none. */
+/* The inode of the listening socket in a table such as /proc/self/net/tcp; 0: none. */
 static unsigned long find_inode(const char *table, const struct address *ours, unsigned count)
 {
     char line[512], text[40];
@@ -120,9 +120,9 @@ pid_t holder_find(const struct address *address)
     int reason = errno;
     unsigned long inode = 0;
     if (address->any.sa_family == AF_INET)
-        inode = find_inode("/proc/net/tcp", address, 1);
+        inode = find_inode("/proc/self/net/tcp", address, 1);
     if (inode == 0 && address->any.sa_family != AF_UNIX)
-        inode = find_inode("/proc/net/tcp6", address, 4);
+        inode = find_inode("/proc/self/net/tcp6", address, 4);
     pid_t pid = inode != 0 ? find_process(inode) : 0;
     errno = reason;
     return pid;
