@@ -155,7 +155,8 @@ START_TEST(draining_worker_is_not_replaced)
     pid_t new = server_worker(&server, 1);
     ck_assert(old > 0 && new > 0 && old != new &&process_is_alive(old));
     ck_assert_int_eq(kill(old, SIGKILL), 0);
-    const char *line = server_await(&server, 0, text_format("\\(pid %d\\) killed by SIGKILL", old));
+    const char *line = server_await(
+        &server, 0, text_format("\\(pid %d\\) of generation 1 killed by SIGKILL", old));
     ck_assert_msg(!text_matches(line, "restarting"), "%s", line);
     WAIT_FOR(json_count(json_get(server_status(&server), "children")) == 1);
     ck_assert_int_eq(server_worker(&server, 1), new);

@@ -322,10 +322,10 @@ START_TEST(draining_never_outlives_its_deadline)
     client_send_get(&client, "/crash");
     WAIT_FOR(text_matches(server_expect(&server, 0, LIST("status")), "GET /crash"));
     server_reload(&server);
-    server_await(
-        &server, 0,
-        text_format("\\(pid %d\\) killed by SIGKILL \\(did not leave in time\\) .*GET /crash",
-                    pid));
+    server_await(&server, 0,
+                 text_format("worker 1 \\(pid %d\\) of generation 1 killed by SIGKILL "
+                             "\\(did not leave in time\\) .*GET /crash",
+                             pid));
     WAIT_FOR(json_count(json_get(server_status(&server), "children")) == 1);
     ck_assert_uint_eq(client_get(server.url, "/hello", NULL), 200);
     client_close(&client);

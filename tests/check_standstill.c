@@ -302,7 +302,8 @@ START_TEST(watchdog_that_is_off)
     const char *config = scratch_read("hayate.conf");
     server_rewrite(&server, text_replace(config, "\"0s\"", "\"200ms\""));
     server_reload(&server);
-    server_await(&server, 0, text_format("\\(pid %d\\) killed by SIGKILL \\(stuck ", pid));
+    server_await(&server, 0,
+                 text_format("\\(pid %d\\) of generation 1 killed by SIGKILL \\(stuck ", pid));
     client_close(&client);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
 }

@@ -247,6 +247,31 @@ START_TEST(generations_drain_across_upgrades)
 }
 END_TEST
 
+/* What it says of addresses is of the old binary: the line tells whose worker it was. */
+START_TEST(old_worker_crashes)
+{
+    struct server server;
+    struct client half;
+
+    start(&server, SERVER_BASE PATIENT "workers = 1\n" HELLO);
+    client_open(&half, server.url);
+    client_send(&half, "GET /hello HTTP/1.1\r\nHo");
+    WAIT_FOR(number(&server, "connections_accepted") == 1);
+    pid_t old = server_worker(&server, 1);
+    upgrade(&server, 0);
+    ck_assert_int_eq(kill(old, SIGKILL), 0);
+    const char *line = text_format("worker 1 \\(pid %d\\) of generation 1 killed by SIGKILL ", old);
+    server_await(&server, 0, line);
+    ck_assert(text_matches(
+        json_string(json_get(json_get(server_status(&server), "last_crash"), "text")), line));
+    client_close(&half);
+    pid_t worker = server_worker(&server, 1);
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    server_await(&server, 0, text_format("worker 1 \\(pid %d\\) killed by SIGKILL ", worker));
+    ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
+}
+END_TEST
+
 /* The worker that has accepted `count` connections; 0: none has. */
 static unsigned worker_of(const struct server *server, unsigned generation, unsigned count)
 {
@@ -829,6 +854,7 @@ int main(void)
     tcase_add_test(tests, configuration_changes_too);
     tcase_add_test(tests, all_that_it_holds_survives);
     tcase_add_test(tests, generations_drain_across_upgrades);
+    tcase_add_test(tests, old_worker_crashes);
     tcase_add_test(tests, addresses_keep_their_worker);
     tcase_add_test(tests, workers_are_replaced_after_it);
     tcase_add_test(tests, nothing_leaks);

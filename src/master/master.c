@@ -126,31 +126,44 @@ void master_child_message(struct child *child)
     }
 }
 
+/* Its name, with the generation if that is an older one: another binary may have crashed there. */
+#define END_NAME_SIZE (CHILD_NAME_SIZE + 48)
+static const char *end_name(char *text, const struct child *child)
+{
+    const struct generation *current = child->master->current;
+    uint64_t number = child->generation->number;
+    size_t length = strlen(child_name(text, child));
+    if (current && number < current->number)
+        snprintf(text + length, END_NAME_SIZE - length, " of generation %" PRIu64, number);
+    return text;
+}
+
 /* What is logged of an end, and how loud: leaving when told is no news. */
 static void report_end(const struct child *child, int status, const char *end)
 {
-    char name[CHILD_NAME_SIZE], trace[CHILD_TRACE_SIZE];
+    char name[END_NAME_SIZE], trace[CHILD_TRACE_SIZE];
     bool is_orderly = WIFEXITED(status) && WEXITSTATUS(status) == 0 && child->is_draining;
     enum log_level level = is_orderly ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR;
     const struct member *member = child->member;
-    child_name(name, child);
+    end_name(name, child);
     child_trace_text(trace, sizeof(trace), child, status);
     if (member && member->roster.state == ROSTER_WAITING)
         log_write(level, "%s %s; restarting in %" PRId64 " ms%s", name, end,
                   member->roster.delay / CLOCK_MILLISECOND, trace);
     else if (is_orderly)
-        log_info("%s of generation %" PRIu64 " left: %s", name, child->generation->number, end);
+        log_info("%s of generation %" PRIu64 " left: %s", child_name(name, child),
+                 child->generation->number, end);
     else
         log_write(level, "%s %s%s", name, end, trace);
 }
 
 static void reap(struct master *master, struct child *child, int status)
 {
-    char end[SCOREBOARD_TEXT * 4], name[CHILD_NAME_SIZE], reason[sizeof(end) + sizeof(name) + 1];
+    char end[SCOREBOARD_TEXT * 4], name[END_NAME_SIZE], reason[sizeof(end) + sizeof(name) + 1];
     if (child->channel != -1 && ev_is_active(&child->readable))
         master_child_message(child); /* what it said last */
     child_end_text(end, sizeof(end), child, status);
-    snprintf(reason, sizeof(reason), "%s %s", child_name(name, child), end);
+    snprintf(reason, sizeof(reason), "%s %s", end_name(name, child), end);
     bool is_orderly = WIFEXITED(status) && WEXITSTATUS(status) == 0 && child->is_draining;
     struct generation *generation = child->generation;
     /* The roster decides first, so that the line can say when the next one starts. */
