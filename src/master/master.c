@@ -172,10 +172,11 @@ static void reap(struct master *master, struct child *child, int status)
     child->member = member;
     report_end(child, status, end);
     if (!is_orderly) {
-        /* What it was answering went with it. */
-        scoreboard_add(&child->slot->counters.cut,
-                       atomic_load(&child->slot->waiting) +
-                           (atomic_load(&child->slot->answering.length) > 0));
+        /* What it was answering went with it; before it was ready, that was a request of its own. */
+        if (child->is_ready)
+            scoreboard_add(&child->slot->counters.cut,
+                           atomic_load(&child->slot->waiting) +
+                               (atomic_load(&child->slot->answering.length) > 0));
         master_crash(master, reason);
     }
     child->member = NULL;
