@@ -103,15 +103,15 @@ static void start_child(struct member *member)
     act(member, action, reason);
 }
 
-/* Who left this place by itself has accepted connections until now. What is queued is for the one
- * that has come. */
+/* Who left this place by itself has accepted connections until now. It takes what is queued, as in
+ * any stop, and what comes after that is for the one that has come. */
 static void relieve(const struct member *member)
 {
     const struct generation *generation = member->generation;
     for (struct child *child = generation->master->children; child; child = child->next)
         if (child->generation == generation && child->worker == member->worker &&
             child->is_draining && !child->has_closed)
-            child_drain(child, CHANNEL_DRAIN_STOP, false, generation->conf->timeouts.drain);
+            child_drain(child, CHANNEL_DRAIN_STOP, true, generation->conf->timeouts.drain);
 }
 
 static void admit(struct member *member)
