@@ -8,12 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "support/client.h"
 #include "support/json.h"
 #include "support/server.h"
 #include "support/site.h"
 #include "support/suite.h"
 #include "support/text.h"
+#include "worker/worker.h"
 
 /* What comes before a workers = line. Signals of a test, and no clock, decide how long it takes. */
 #define PATIENT "timeouts = { header = \"1h\" drain = \"1h\" watchdog = 0 }\n"
@@ -216,7 +218,7 @@ START_TEST(stop_after_a_reload_that_hangs)
 END_TEST
 
 /* The workers have the signal before the master has looked at its own: whoever comes in between is
- * still served, for nobody else would. */
+ * still served, for nobody else would. But they wait for the master for a few seconds only. */
 START_TEST(group_whose_master_is_slow)
 {
     struct server server;
@@ -226,19 +228,24 @@ START_TEST(group_whose_master_is_slow)
     site_start(&server, PATIENT "workers = 2\n");
     open_in_flight(&kept, &server, "");
     ck_assert_int_eq(kill(server.pid, SIGSTOP), 0);
+    int64_t since = clock_monotonic();
     ck_assert_int_eq(kill(-server.pid, _i == 0 ? SIGTERM : SIGINT), 0);
     do {
         client_send_get(&kept, "/hello");
         client_expect(&kept, &reply, 200);
     } while (!reply.is_last);
     client_close(&kept);
-    for (int i = 0; i < 8; i++) {
+    int count = 0;
+    while (count < 8 && clock_monotonic() - since < WORKER_LEAVE_PATIENCE / 2) {
         client_open(&queued, server.url);
         client_send(&queued, HALF);
         client_send(&queued, REST);
         client_expect(&queued, &reply, 200);
         client_close(&queued);
+        count++;
     }
+    if (count == 0)
+        suite_skip("the machine is too slow: the workers wait no longer for their master");
     server_signal(&server, SIGCONT);
     ck_assert_int_eq(server_wait(&server), 0);
     ck_assert_uint_eq(server_count(&server, 0, "worker [0-9]+ .* started, "), 2);
