@@ -241,7 +241,7 @@ static void take_message(struct worker *worker, const struct channel_message *me
 {
     switch (message->kind) {
     case CHANNEL_GO:
-        if (worker->state == SCOREBOARD_READY)
+        if (worker->state == SCOREBOARD_READY || worker->is_leaving)
             accept_start(&worker->accept);
         break;
     case CHANNEL_DRAIN: {
