@@ -14,21 +14,6 @@
 /* What comes before a workers = line. Signals of a test, and no clock, decide how long it takes. */
 #define PATIENT "timeouts = { header = \"1h\" drain = \"1h\" watchdog = 0 }\n"
 
-#define NEVER "GET /never HTTP/1.1\r\n" H "\r\n"
-/* In flight until the test sends the rest. */
-#define HALF "GET /hello HTTP/1.1\r\nHo"
-#define REST "st: a\r\n\r\n"
-
-/* A connection with a request in flight: it came in one piece with another, whose answer is here. */
-static void open_in_flight(struct client *client, const struct server *server, const char *request)
-{
-    struct reply reply;
-
-    client_open(client, server->url);
-    client_send(client, text_format(GET "%s", request));
-    client_expect(client, &reply, 200);
-}
-
 #define LONG_DELAY                                                                   \
     PATIENT SERVER_ADMIN "drain_delay = \"1h\"\nworkers = 2\n"                       \
                          "routes = ( { path = \"/hello\" text = \"Hello\" },"        \
@@ -75,7 +60,7 @@ START_TEST(delay_serves_on)
     struct reply reply;
 
     start_delayed(&server);
-    open_in_flight(&kept, &server, "");
+    site_open_in_flight(&kept, &server, "");
     ck_assert_uint_eq(client_get(server.url, "/readyz", NULL), 200);
     begin_stop(&server);
     for (int i = 0; i < 20; i++) {
@@ -145,7 +130,7 @@ START_TEST(delay_after_a_signal_to_the_group)
     struct reply reply;
 
     start_delayed(&server);
-    open_in_flight(&half, &server, HALF);
+    site_open_in_flight(&half, &server, HALF);
     pid_t pids[] = { server_worker(&server, 1), server_worker(&server, 2) };
     ck_assert_int_eq(kill(-server.pid, SIGINT), 0);
     server_await(&server, 0, "serving goes on for .*drain_delay");
@@ -169,7 +154,7 @@ START_TEST(second_signal_while_admin_backs_off)
     pid_t admin, dead = 0;
 
     start_delayed(&server);
-    open_in_flight(&never, &server, NEVER);
+    site_open_in_flight(&never, &server, NEVER);
     begin_stop(&server);
     for (int i = 0; i < 4; i++) {
         WAIT_FOR((admin = find_admin(&server)) > 0 && admin != dead);
@@ -189,8 +174,8 @@ START_TEST(delay_ends_in_a_drain)
     struct reply reply;
 
     site_start(&server, PATIENT "workers = 1\ndrain_delay = \"200ms\"\n");
-    open_in_flight(&half, &server, HALF);
-    open_in_flight(&idle, &server, "");
+    site_open_in_flight(&half, &server, HALF);
+    site_open_in_flight(&idle, &server, "");
     server_signal(&server, SIGTERM);
     server_await(&server, 0, "drain_delay is over: draining");
     ck_assert_msg(client_read_end(&idle), "%s", idle.fault);
@@ -213,7 +198,7 @@ START_TEST(second_signal_ends_the_delay_at_once)
     struct client never;
 
     start_delayed(&server);
-    open_in_flight(&never, &server, NEVER);
+    site_open_in_flight(&never, &server, NEVER);
     server_signal(&server, stop_rows[_i]);
     server_await(&server, 0, "drain_delay");
     ck_assert_int_eq(server_stop(&server, stop_rows[_i]), 0);
@@ -255,7 +240,7 @@ START_TEST(delay_after_a_reload)
     struct reply reply;
 
     start_delayed(&server);
-    open_in_flight(&half, &server, HALF);
+    site_open_in_flight(&half, &server, HALF);
     server_reload(&server);
     server_signal(&server, SIGHUP);
     begin_stop(&server);

@@ -5,6 +5,7 @@
 
 #include "support/client.h"
 #include "support/server.h"
+#include "support/site.h"
 #include "support/suite.h"
 #include "support/text.h"
 
@@ -22,24 +23,7 @@ static void start(struct server *server, const char *more)
                  &(struct server_options){ .config = text_format(SERVER_BASE ROUTES "%s", more) });
 }
 
-/*
- * A connection with a request that the server is answering: it came in one piece with another,
- * whose answer is here.
- */
-static void open_in_flight(struct client *client, const struct server *server, const char *request)
-{
-    struct reply reply;
-
-    client_open(client, server->url);
-    client_send(client, text_format("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n%s", request));
-    client_expect(client, &reply, 200);
-}
-
 #define SLOW "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n"
-#define NEVER "GET /never HTTP/1.1\r\nHost: a\r\n\r\n"
-/* In flight until the test sends the rest. */
-#define HALF "GET /hello HTTP/1.1\r\nHo"
-#define REST "st: a\r\n\r\n"
 
 /* The half request is answered, with the last answer of its connection. */
 static void finish_half(struct client *client)
@@ -135,8 +119,8 @@ START_TEST(worker_told_to_stop_is_replaced)
     struct reply reply;
 
     start(&server, PATIENT "workers = 1\n");
-    open_in_flight(&half, &server, HALF);
-    open_in_flight(&slow, &server, SLOW);
+    site_open_in_flight(&half, &server, HALF);
+    site_open_in_flight(&slow, &server, SLOW);
     pid_t worker = server_worker(&server, 1);
     size_t mark = server_mark(&server);
     ck_assert_int_eq(kill(worker, stop_rows[_i]), 0);
@@ -186,8 +170,8 @@ START_TEST(signal_to_the_whole_group)
     struct client half, idle;
 
     start(&server, PATIENT "workers = 1\n" SERVER_ADMIN);
-    open_in_flight(&half, &server, HALF);
-    open_in_flight(&idle, &server, "");
+    site_open_in_flight(&half, &server, HALF);
+    site_open_in_flight(&idle, &server, "");
     size_t mark = server_mark(&server);
     ck_assert_int_eq(kill(-server.pid, stop_rows[_i]), 0);
     await_drain(&idle);
@@ -207,9 +191,9 @@ START_TEST(stop_finishes_what_is_in_flight)
     struct reply reply;
 
     start(&server, PATIENT "workers = 1\n");
-    open_in_flight(&slow, &server, SLOW);
-    open_in_flight(&half, &server, HALF);
-    open_in_flight(&idle, &server, "");
+    site_open_in_flight(&slow, &server, SLOW);
+    site_open_in_flight(&half, &server, HALF);
+    site_open_in_flight(&idle, &server, "");
     server_signal(&server, SIGTERM);
     await_drain(&idle);
     client_expect(&slow, &reply, 200);
@@ -231,8 +215,8 @@ START_TEST(second_stop_is_at_once)
     struct client never, half;
 
     start(&server, PATIENT "workers = 2\n");
-    open_in_flight(&never, &server, NEVER);
-    open_in_flight(&half, &server, HALF);
+    site_open_in_flight(&never, &server, NEVER);
+    site_open_in_flight(&half, &server, HALF);
     size_t mark = server_mark(&server);
     server_signal(&server, second_rows[_i].first);
     server_await(&server, mark, "stop");
@@ -250,7 +234,7 @@ START_TEST(drain_timeout_cuts)
     struct client client;
 
     start(&server, "workers = 1\ntimeouts = { drain = \"100ms\" }\n");
-    open_in_flight(&client, &server, NEVER);
+    site_open_in_flight(&client, &server, NEVER);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
     ck_assert_msg(client_read_end(&client), "%s", client.fault);
     client_close(&client);
@@ -268,8 +252,8 @@ START_TEST(stop_is_final)
     struct client half, idle;
 
     start(&server, PATIENT "workers = 1\n");
-    open_in_flight(&half, &server, HALF);
-    open_in_flight(&idle, &server, "");
+    site_open_in_flight(&half, &server, HALF);
+    site_open_in_flight(&idle, &server, "");
     size_t mark = server_mark(&server);
     server_signal(&server, SIGTERM);
     server_await(&server, mark, "stop");
@@ -288,7 +272,7 @@ START_TEST(worker_that_dies_in_a_stop_is_not_replaced)
     struct client half;
 
     start(&server, PATIENT "workers = 1\n");
-    open_in_flight(&half, &server, HALF);
+    site_open_in_flight(&half, &server, HALF);
     pid_t worker = server_worker(&server, 1);
     size_t mark = server_mark(&server);
     server_signal(&server, SIGTERM);

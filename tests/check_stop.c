@@ -20,21 +20,6 @@
 /* What comes before a workers = line. Signals of a test, and no clock, decide how long it takes. */
 #define PATIENT "timeouts = { header = \"1h\" drain = \"1h\" watchdog = 0 }\n"
 
-#define NEVER "GET /never HTTP/1.1\r\n" H "\r\n"
-/* In flight until the test sends the rest. */
-#define HALF "GET /hello HTTP/1.1\r\nHo"
-#define REST "st: a\r\n\r\n"
-
-/* A connection with a request in flight: it came in one piece with another, whose answer is here. */
-static void open_in_flight(struct client *client, const struct server *server, const char *request)
-{
-    struct reply reply;
-
-    client_open(client, server->url);
-    client_send(client, text_format(GET "%s", request));
-    client_expect(client, &reply, 200);
-}
-
 /* What is cut, and counted. */
 
 static const struct {
@@ -53,7 +38,7 @@ START_TEST(what_is_cut_is_counted)
 
     site_start(&server, "workers = 2\ntimeouts = { drain = \"100ms\" }\n");
     for (int i = 0; i < cut_rows[_i].count; i++)
-        open_in_flight(&clients[i], &server, NEVER);
+        site_open_in_flight(&clients[i], &server, NEVER);
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
     server_await(&server, 0, cut_rows[_i].line);
     for (int i = 0; i < cut_rows[_i].count; i++)
@@ -68,7 +53,7 @@ START_TEST(only_what_the_stop_cuts_is_counted)
     struct client client;
 
     site_start(&server, "workers = 1\n");
-    open_in_flight(&client, &server, NEVER);
+    site_open_in_flight(&client, &server, NEVER);
     pid_t pid = server_kill_worker(&server, 1, SIGKILL);
     site_await_successor(&server, 1, pid);
     ck_assert(site_counter(&server, "cut") == 1);
@@ -84,8 +69,8 @@ START_TEST(second_signal_counts_too)
     struct client never, half;
 
     site_start(&server, PATIENT "workers = 1\n");
-    open_in_flight(&never, &server, NEVER);
-    open_in_flight(&half, &server, HALF);
+    site_open_in_flight(&never, &server, NEVER);
+    site_open_in_flight(&half, &server, HALF);
     server_signal(&server, SIGTERM);
     server_await(&server, 0, "SIGTERM: stopping");
     ck_assert_int_eq(server_stop(&server, SIGTERM), 0);
@@ -105,7 +90,7 @@ START_TEST(stopped_worker_is_killed)
 
     site_start(&server, "workers = 2\ntimeouts = { drain = \"2s\" watchdog = 0 }\n");
     for (int i = 0; i < 8; i++)
-        open_in_flight(&clients[i], &server, "GET /slow HTTP/1.1\r\n" H "\r\n");
+        site_open_in_flight(&clients[i], &server, "GET /slow HTTP/1.1\r\n" H "\r\n");
     pid_t pid = server_worker(&server, 1);
     ck_assert_int_gt(pid, 0);
     WAIT_FOR(text_matches(process_status(pid, "State"), "^S")); /* it has counted what it has */
@@ -135,7 +120,7 @@ START_TEST(killed_by_others_is_no_failure_of_the_stop)
     struct client half;
 
     site_start(&server, PATIENT "workers = 1\n");
-    open_in_flight(&half, &server, HALF);
+    site_open_in_flight(&half, &server, HALF);
     pid_t pid = server_worker(&server, 1);
     ck_assert_int_gt(pid, 0);
     server_signal(&server, SIGTERM);
@@ -226,7 +211,7 @@ START_TEST(group_whose_master_is_slow)
     struct reply reply;
 
     site_start(&server, PATIENT "workers = 2\n");
-    open_in_flight(&kept, &server, "");
+    site_open_in_flight(&kept, &server, "");
     ck_assert_int_eq(kill(server.pid, SIGSTOP), 0);
     int64_t since = clock_monotonic();
     ck_assert_int_eq(kill(-server.pid, _i == 0 ? SIGTERM : SIGINT), 0);

@@ -40,6 +40,15 @@ pid_t site_await_successor(const struct server *server, unsigned worker, pid_t d
     return pid;
 }
 
+void site_open_in_flight(struct client *client, const struct server *server, const char *request)
+{
+    struct reply reply;
+
+    client_open(client, server->url);
+    client_send(client, text_format(GET "%s", request));
+    client_expect(client, &reply, 200);
+}
+
 void *site_send(void *sender)
 {
     struct site_sender *from = sender;

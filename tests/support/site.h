@@ -12,6 +12,11 @@
 
 #define H "Host: a\r\n"
 #define GET "GET /hello HTTP/1.1\r\n" H "\r\n"
+#define NEVER "GET /never HTTP/1.1\r\n" H "\r\n"
+
+/* A request that is in flight until the test sends the rest. */
+#define HALF "GET /hello HTTP/1.1\r\nHo"
+#define REST "st: a\r\n\r\n"
 
 /* Routes /hello, /slow (500 ms), /never (1 h) and /post (POST only), and `more` configuration. */
 void site_start(struct server *server, const char *more);
@@ -27,6 +32,9 @@ double site_counter(const struct server *server, const char *name);
 
 /* Waits for another process in the place of this one, and for an answer. Returns it. */
 pid_t site_await_successor(const struct server *server, unsigned worker, pid_t dead);
+
+/* A connection with `request` in flight: it comes in one piece with GET, whose answer is read. */
+void site_open_in_flight(struct client *client, const struct server *server, const char *request);
 
 /* A thread that sends what a test cannot send without reading at the same time: start it with
  * site_send and a struct site_sender. It returns NULL when it could not send all. */
